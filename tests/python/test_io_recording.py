@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import runs
 
 PROGRAM = """
 import mmap, os, subprocess, sys, threading
@@ -367,3 +368,71 @@ def test_text_that_is_formatted_into_a_stream_is_recorded(tmp_path):
     assert (tmp_path / "file").read_text() == "".join(lines)
     assert counts == [len(line) for line in lines]
     assert [row["bytes"] for row in calls_on(tmp_path / "run", "file") if row["name"] == "fprintf"] == counts
+
+
+def not_seen(run):
+    return runs.findings(run).get("capture.io_bytes_not_seen", {"examples": []})["examples"]
+
+
+def test_what_goes_past_the_c_library_is_said(tmp_path):
+    program = """
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        buffer = ctypes.create_string_buffer(1 << 20)
+        fd = os.open("data/file", os.O_RDWR)
+        for at in range(4):
+            os.pread(fd, 1 << 20, at << 20)
+            os.pwrite(fd, buffer, at << 20)
+        # System calls of its own.
+        for _ in range(4):
+            libc.syscall(0, fd, buffer, ctypes.c_long(1 << 20))
+        for _ in range(12):
+            libc.syscall(1, fd, buffer, ctypes.c_long(1 << 20))
+    """
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_bytes(bytes(8 << 20))
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    succeed([*record("run", "--io-include", "data"), sys.executable, "program.py"], tmp_path)
+    read, written = not_seen(tmp_path / "run")
+    # The loader reads a little of each library by itself.
+    assert re.fullmatch(r"python\S* \(pid \d+\): (49|50)\.\d % of the 8\.0\d MiB that were read are recorded", read)
+    assert written.endswith("25.0 % of the 16.0 MiB that were written are recorded")
+
+
+@pytest.mark.parametrize("options", [[], ["--io-include", "data"]])
+def test_nothing_is_said_of_pipes_sockets_and_other_processes(tmp_path, options):
+    program = """
+        import os, socket, subprocess, threading
+
+        def move(source, target, count):
+            def feed():
+                for _ in range(count):
+                    os.write(target, bytes(60_000))
+            thread = threading.Thread(target=feed)
+            thread.start()
+            left = count * 60_000
+            while left:
+                left -= len(os.read(source, left))
+            thread.join()
+
+        move(*os.pipe(), 50)
+        left, right = socket.socketpair()
+        move(left.fileno(), right.fileno(), 50)
+        with open("data/file", "rb") as file, open("/dev/null", "wb") as null:
+            null.write(file.read())
+            os.sendfile(null.fileno(), file.fileno(), 0, 8 << 20)
+        subprocess.run(["cp", "data/file", "data/copy"], check=True)
+        subprocess.run("cat data/file data/file | cat > /dev/null; cat data/file > data/third", shell=True, check=True)
+        if os.fork() == 0:
+            with open("data/copy", "rb") as file:
+                file.read()
+            os._exit(0)
+        os.wait()
+        os.execvp("cp", ["cp", "data/file", "data/last"])
+    """
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_bytes(bytes(8 << 20))
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    succeed([*record("run", *options), sys.executable, "program.py"], tmp_path)
+    assert not_seen(tmp_path / "run") == []
+    assert sum(row["bytes"] or 0 for row in rows_of(tmp_path / "run")) >= 64 << 20

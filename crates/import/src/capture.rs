@@ -17,6 +17,7 @@ mod recording_findings;
 mod rows;
 mod run_ranks;
 mod torch_session;
+mod unseen_io;
 mod window;
 
 use crate::ImportError;
@@ -42,7 +43,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 21] = [
+const PROCESS_METADATA_KEYS: [&str; 22] = [
     "process_name",
     "rank",
     "local_rank",
@@ -64,6 +65,7 @@ const PROCESS_METADATA_KEYS: [&str; 21] = [
     "device_remarks",
     "page_faults_refused",
     "page_faults_lost",
+    "io_bytes_of_system",
 ];
 
 /// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of

@@ -64,5 +64,5 @@ pub use session::{
 };
 pub use stepscope_capture::inputs::Signature;
 /// Which calls on files there are, and what is recorded of one.
-pub use stepscope_capture::io::{IoFunction, IoRecord};
+pub use stepscope_capture::io::{IoAction, IoFunction, IoRecord};
 pub use stepscope_capture::layout::{RANGE_NUMBER, scope};

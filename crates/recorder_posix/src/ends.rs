@@ -2,6 +2,8 @@
 
 use crate::faults;
 use crate::start::{Inside, is_on, is_vforked};
+use crate::unseen;
+use stepscope_recorder::set_own_metadata;
 
 /// Called by the loader when the process ends by `exit`.
 #[cfg(not(test))]
@@ -19,7 +21,8 @@ pub(crate) fn finish() {
     if is_on()
         && !is_vforked()
         && let Some(_inside) = Inside::enter()
+        && faults::finish()
     {
-        faults::finish();
+        set_own_metadata(unseen::KEY, &unseen::of_system());
     }
 }

@@ -92,9 +92,10 @@ fn run() -> Duration {
     record(false)
 }
 
-/// What is left is recorded: the process ends, or begins another program.
-pub(crate) fn finish() {
+/// What is left is recorded: the process ends, or begins another program. False where it has no capture.
+pub(crate) fn finish() -> bool {
     record(true);
+    WATCH.lock().is_some()
 }
 
 /// Records what has happened; the time until more is to be expected.

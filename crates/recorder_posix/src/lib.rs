@@ -26,3 +26,4 @@ mod paths;
 mod real;
 mod recorded;
 mod start;
+mod unseen;

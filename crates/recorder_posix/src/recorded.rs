@@ -5,6 +5,7 @@ use crate::files::{File, file};
 use crate::open_files::OpenFile;
 use crate::paths::{absolute, is_watched};
 use crate::start::{Inside, is_on};
+use crate::unseen::{Way, elsewhere};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 use stepscope_recorder::{IoFunction, IoRecord, capture_number, define_file, io_call, ticks};
@@ -143,7 +144,7 @@ pub(crate) fn transfer(
     offset: Option<i64>,
     real: impl FnOnce() -> isize,
 ) -> isize {
-    let Some(open) = watched(descriptor) else { return real() };
+    let Some(open) = watched(descriptor) else { return moved_elsewhere(function, real()) };
     let position = offset.or_else(|| open.position(|| ask_position(descriptor)));
     timed(real, |moved| {
         if offset.is_none() && moved > 0 && position.is_some() {
@@ -153,6 +154,15 @@ pub(crate) fn transfer(
         let offset = position.and_then(|position| u64::try_from(position).ok());
         Call { bytes: moved as u64, asked, offset, ..Call::on(function, open.file()) }
     })
+}
+
+/// What a call that moves bytes gave back, of something that is not watched.
+#[inline]
+fn moved_elsewhere(function: IoFunction, moved: isize) -> isize {
+    if moved > 0 && is_on() {
+        elsewhere(Way::of(function), moved as usize);
+    }
+    moved
 }
 
 /// A call on a descriptor that moves no bytes.

@@ -2,6 +2,7 @@
 
 use crate::open_files;
 use crate::paths::{Watched, watch};
+use crate::unseen;
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char};
 use std::os::unix::ffi::OsStringExt;
@@ -73,8 +74,9 @@ unsafe extern "C" fn at_load() {
     crate::faults::watch();
     stepscope_recorder::open_when_needed(&run, &facts());
     // SAFETY: plain functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(None, Some(forked), Some(forked)) };
+    unsafe { libc::pthread_atfork(None, Some(forked), Some(in_child)) };
     note_pid();
+    unseen::begin();
     IS_ON.store(true, Ordering::Release);
 }
 
@@ -86,6 +88,12 @@ fn note_pid() {
 unsafe extern "C" fn forked() {
     note_pid();
     open_files::note_fork();
+}
+
+unsafe extern "C" fn in_child() {
+    // SAFETY: a function of this library.
+    unsafe { forked() };
+    unseen::forget();
 }
 
 /// The folders in a variable, with colons between them.

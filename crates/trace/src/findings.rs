@@ -170,6 +170,8 @@ finding_codes! {
         "the system does not permit counting page faults, or not all of them: what was read through mapped files is not known";
     PageFaultsLost = "capture.page_faults_lost", Suspect,
         "page faults came faster than they were read, or what was mapped changed too fast: some are missing";
+    IoBytesNotSeen = "capture.io_bytes_not_seen", Suspect,
+        "the system counted more bytes read or written than calls on files were recorded to move: system calls that go past the C library";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "device activity could not be recorded: why, and in which process";
     DeviceRemarks = "capture.device_remarks", Info,

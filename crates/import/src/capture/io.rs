@@ -2,7 +2,7 @@
 //! become one process.
 
 use super::processes::process_key;
-use super::{AlignedCapture, metadata_value};
+use super::{AlignedCapture, metadata_value, unseen_io};
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_capture::io::{IoAction as Does, IoLayer as Of};
@@ -40,8 +40,28 @@ fn identity(capture: &Capture) -> (super::ProcessKey, u64) {
 }
 
 impl AlignedCapture<'_> {
+    /// Turns what was not recorded of files into findings.
+    fn report_io(&self, builder: &mut TraceBuilder) {
+        let (capture, findings) = (self.capture, &mut builder.findings);
+        let who = || {
+            format!("{} (pid {})", metadata_value(capture, "process_name").unwrap_or("process"), capture.process.pid)
+        };
+        if let Some(reason) = metadata_value(capture, "page_faults_refused") {
+            findings.add(FindingCode::PageFaultsNotRecorded, || format!("{}: {reason}", who()));
+        }
+        let lost: u64 = metadata_value(capture, "page_faults_lost").and_then(|lost| lost.parse().ok()).unwrap_or(0);
+        if lost > 0 {
+            findings.add(FindingCode::PageFaultsLost, || format!("{}: {lost}", who()));
+            findings.add_count(FindingCode::PageFaultsLost, lost - 1);
+        }
+        // What is listed was selected before: some calls may not be there.
+        if !self.is_listed {
+            unseen_io::report(capture, &who, findings);
+        }
+    }
+
     pub(super) fn add_io(&self, tracks: &BTreeMap<u32, TrackId>, builder: &mut TraceBuilder) {
-        report(self.capture, builder);
+        self.report_io(builder);
         let files: Vec<StringId> = self.capture.files.iter().map(|path| builder.strings.intern(path)).collect();
         let path = |file: Option<u32>| file.and_then(|file| files.get(file as usize)).copied();
         for call in &self.capture.io {
@@ -52,20 +72,6 @@ impl AlignedCapture<'_> {
             let file = path(call.file).unwrap_or(StringTable::EMPTY);
             builder.add_io_event(IoEvent { slice, layer, action, file, bytes: call.bytes, offset: call.offset });
         }
-    }
-}
-
-/// Turns what was not recorded of files into findings.
-fn report(capture: &Capture, builder: &mut TraceBuilder) {
-    let who =
-        || format!("{} (pid {})", metadata_value(capture, "process_name").unwrap_or("process"), capture.process.pid);
-    if let Some(reason) = metadata_value(capture, "page_faults_refused") {
-        builder.findings.add(FindingCode::PageFaultsNotRecorded, || format!("{}: {reason}", who()));
-    }
-    let lost: u64 = metadata_value(capture, "page_faults_lost").and_then(|lost| lost.parse().ok()).unwrap_or(0);
-    if lost > 0 {
-        builder.findings.add(FindingCode::PageFaultsLost, || format!("{}: {lost}", who()));
-        builder.findings.add_count(FindingCode::PageFaultsLost, lost - 1);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::files::File;
 use crate::real::hooks;
 use crate::recorded::{Call, Returned, named, timed};
 use crate::start::{is_on, is_vforked};
+use crate::unseen::{Way, elsewhere};
 use libc::{AT_FDCWD, FILE, off_t, size_t, ssize_t};
 use std::ffi::{c_char, c_int, c_long, c_void};
 use stepscope_recorder::IoFunction::{
@@ -42,7 +43,11 @@ pub(super) fn through<R: Returned>(
 ) -> R {
     let file = file_of(stream);
     if file.is_none() {
-        return real();
+        let returned = real();
+        if is_on() {
+            elsewhere(Way::of(function), count(returned));
+        }
+        return returned;
     }
     timed(real, |returned| {
         let bytes = count(returned) as u64;

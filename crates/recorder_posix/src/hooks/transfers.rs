@@ -3,6 +3,8 @@
 use crate::descriptors::watched;
 use crate::real::hooks;
 use crate::recorded::{Call, timed, transfer};
+use crate::start::is_on;
+use crate::unseen::{Way, elsewhere};
 use libc::{iovec, off_t, size_t, ssize_t};
 use std::ffi::{c_int, c_void};
 use stepscope_recorder::IoFunction;
@@ -34,6 +36,14 @@ fn between(
     real: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let (source, target) = (watched(from), watched(to));
+    let real = || {
+        let moved = real();
+        // The system counts both ways, but for `splice`; where only one is recorded, neither is compared.
+        if moved > 0 && source.and(target).is_none() && function != Splice && is_on() {
+            [Way::Read, Way::Written].into_iter().for_each(|way| elsewhere(way, moved as usize));
+        }
+        moved
+    };
     if source.or(target).is_none() {
         return real();
     }
