@@ -15,6 +15,7 @@ from stepscope import (
     _demand,
     _device,
     _facts,
+    _files,
     _listeners,
     _modules,
     _profiler_state,
@@ -63,7 +64,7 @@ class _State:
 _state = _State()
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
-_FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters, _device)
+_FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters, _files, _device)
 
 
 def open_capture(run, torch, options, tells_children=False):

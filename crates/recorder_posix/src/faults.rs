@@ -16,7 +16,7 @@ use mappings::{Mappings, mapped_file};
 use ring::{Entry, Faults, Place, Ring, What};
 use std::ffi::c_int;
 use std::time::Duration;
-use stepscope_recorder::{ForkLock, HelperTask, IoFunction, IoRecord, MonotonicTicks, io_call, set_own_metadata};
+use stepscope_recorder::{ForkLock, IoFunction, IoRecord, MonotonicTicks, io_call, set_own_metadata};
 
 /// Time from one reading of the rings to the next, while there are faults and while there are none.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -60,35 +60,35 @@ struct Found {
     offset: u64,
 }
 
-/// Has the faults of this process watched while a capture is open.
-pub(crate) fn watch() {
-    // SAFETY: plain functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
-    stepscope_recorder::set_helper_task(HelperTask { begin, run });
-}
-
-unsafe extern "C" fn before_fork() {
+/// Nobody may be reading the rings when the process is copied.
+pub(crate) fn before_fork() {
     std::mem::forget(WATCH.lock());
 }
 
-unsafe extern "C" fn after_fork() {
+pub(crate) fn after_fork() {
     WATCH.force_unlock();
 }
 
-unsafe extern "C" fn in_child() {
+pub(crate) fn in_child() {
     WATCH.force_unlock();
     // The rings are not mapped here.
     std::mem::forget(WATCH.lock().take());
 }
 
-fn begin() {
+/// A capture is being opened: the faults of this process are watched from now on.
+pub(crate) fn begin() {
     let _inside = Inside::enter();
     let opened = Watch::open();
     *WATCH.lock() = Some(opened);
 }
 
-fn run() -> Duration {
-    let _inside = Inside::enter();
+/// They are watched no longer.
+pub(crate) fn end() {
+    *WATCH.lock() = None;
+}
+
+/// Records what has happened and settled; the time until more is to be expected.
+pub(crate) fn record_settled() -> Duration {
     record(false)
 }
 

@@ -11,3 +11,24 @@ mod others;
 mod positions;
 mod streams;
 mod transfers;
+
+use crate::imports::Hook;
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
+    let lists = [
+        descriptors::HOOKS,
+        directories::HOOKS,
+        ends::HOOKS,
+        maps::HOOKS,
+        names::HOOKS,
+        others::HOOKS,
+        positions::HOOKS,
+        streams::HOOKS,
+        transfers::HOOKS,
+    ];
+    let all = lists.into_iter().flatten();
+    #[cfg(target_arch = "x86_64")]
+    let all = all.chain(formatted::HOOKS).chain(formatted::VARIADIC);
+    all
+}

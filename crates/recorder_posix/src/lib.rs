@@ -13,11 +13,13 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
+mod bound;
 mod descriptors;
 mod ends;
 mod faults;
 mod files;
 mod hooks;
+mod imports;
 mod mapped;
 mod mapped_files;
 mod memory;

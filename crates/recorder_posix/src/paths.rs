@@ -2,7 +2,8 @@
 
 use crate::descriptors::{PATH, path_of};
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::OnceLock;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What the system shows of itself, which no disk holds.
 const OF_THE_SYSTEM: [&[u8]; 4] = [b"/proc", b"/sys", b"/dev", b"/run/udev"];
@@ -15,17 +16,19 @@ pub(crate) struct Watched {
     pub(crate) excluded: Vec<Vec<u8>>,
 }
 
-static WATCHED: OnceLock<Watched> = OnceLock::new();
+/// Null until something is watched.
+static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(null_mut());
 
-/// Says which folders are watched, once.
+/// Says which folders are watched from now on.
 pub(crate) fn watch(watched: Watched) {
-    let _ = WATCHED.set(watched);
+    // The one before stays: another thread may be reading it.
+    WATCHED.store(Box::into_raw(Box::new(watched)), Ordering::Release);
 }
 
 /// Whether calls on this file are recorded.
 pub(crate) fn is_watched(path: &[u8]) -> bool {
-    let Some(watched) = WATCHED.get() else { return false };
-    watched.has(path)
+    // SAFETY: null, or never freed.
+    unsafe { WATCHED.load(Ordering::Acquire).as_ref() }.is_some_and(|watched| watched.has(path))
 }
 
 impl Watched {

@@ -2,7 +2,10 @@
 
 use crate::recorded::{Returned, set_errno};
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// Whether the process finds this library before the C library, as where the system was told to load it first.
+pub(crate) static IS_BEFORE_ALL: AtomicBool = AtomicBool::new(true);
 
 /// A function of the C library, or of another library that stands between it and this one.
 pub(crate) struct Real {
@@ -24,8 +27,10 @@ impl Real {
 
     #[cold]
     fn find(&self) -> *mut c_void {
+        // Where this library was loaded by a program that runs, nothing finds it: what is behind it is what all find.
+        let handle = if IS_BEFORE_ALL.load(Ordering::Relaxed) { libc::RTLD_NEXT } else { libc::RTLD_DEFAULT };
         // SAFETY: the name is terminated.
-        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let address = unsafe { libc::dlsym(handle, self.name.as_ptr()) };
         self.address.store(address, Ordering::Relaxed);
         address
     }
@@ -60,15 +65,35 @@ macro_rules! real {
 pub(crate) use real;
 
 /// Defines functions that stand for those of the C library: each has their name and type, and says with `real`, which
-/// calls the one behind it, what is recorded.
+/// calls the one behind it, what is recorded. `HOOKS` lists them.
 macro_rules! hooks {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returns:ty |$real:ident| $body:expr;)*) => { $(
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
-        unsafe extern "C" fn $name($($argument: $type),*) -> $returns {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returns:ty |$real:ident| $body:expr;)*) => {
+        $(unsafe extern "C" fn $name($($argument: $type),*) -> $returns {
             let $real = || -> $returns { $crate::real::real!($name($($argument: $type),*) -> $returns) };
             $body
+        })*
+
+        /// By their names, as the system finds them. Apart from those above: what has such a name here may be another
+        /// library's.
+        #[cfg(not(test))]
+        mod exported {
+            use super::*;
+
+            $(#[unsafe(no_mangle)]
+            unsafe extern "C" fn $name($($argument: $type),*) -> $returns {
+                // SAFETY: with the caller's arguments.
+                unsafe { super::$name($($argument),*) }
+            })*
         }
-    )* };
+
+        /// All of them.
+        pub(super) static HOOKS: &[$crate::imports::Hook] = &[$($crate::imports::Hook::new(
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            $name as *const std::ffi::c_void,
+        ),)*];
+    };
 }
 pub(crate) use hooks;

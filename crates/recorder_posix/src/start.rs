@@ -1,18 +1,23 @@
 //! When recording begins, and whether the calling thread is inside the recorder.
 
-use crate::open_files;
 use crate::paths::{Watched, watch};
-use crate::unseen;
+use crate::{bound, descriptors, faults, mapped_files, open_files, unseen};
 use std::cell::Cell;
-use std::ffi::{CStr, OsString, c_char};
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::ffi::{CStr, OsString, c_char, c_int, c_void};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+use stepscope_recorder::HelperTask;
 
 /// The variables that tell a process what to record, and where its run is.
 const RUN: &str = "STEPSCOPE_RUN";
 const INCLUDE: &str = "STEPSCOPE_IO_INCLUDE";
 const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
+
+/// Time from one look at what was loaded to the next.
+const BINDING: Duration = Duration::from_millis(20);
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
@@ -65,35 +70,95 @@ static AT_LOAD: unsafe extern "C" fn() = at_load;
 unsafe extern "C" fn at_load() {
     let Some(_inside) = Inside::enter() else { return };
     let Some(run) = std::env::var_os(RUN).filter(|run| !run.is_empty()).map(PathBuf::from) else { return };
+    // Loaded by a program that runs, it waits until it is told to begin.
+    if is_first() {
+        begin(&run, Watched { included: folders(INCLUDE), excluded: folders(EXCLUDE) });
+        stepscope_recorder::open_when_needed(&run, &facts());
+        IS_ON.store(true, Ordering::Release);
+    }
+}
+
+/// Whether the process finds this library before the C library, as where the system was told to load it first.
+fn is_first() -> bool {
+    let object_of = |address: *const c_void| {
+        // SAFETY: plain data, which the call fills.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let is_known = unsafe { libc::dladdr(address, &raw mut info) } != 0;
+        is_known.then_some(info.dli_fbase)
+    };
+    // SAFETY: the name is terminated.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"read".as_ptr()) };
+    object_of(found).is_some_and(|object| Some(object) == object_of(is_first as *const c_void))
+}
+
+/// Recording begins: into the run folder `run`, of files in the folders that are `watched`.
+fn begin(run: &Path, mut watched: Watched) {
     // The run's own files, whichever part of the recorder writes them.
-    let mut excluded = folders(EXCLUDE);
-    excluded.extend([run.clone().into_os_string().into_vec()]);
-    excluded.extend(run.canonicalize().map(|run| run.into_os_string().into_vec()));
-    watch(Watched { included: folders(INCLUDE), excluded });
-    // Before the recorder has its own: a thread that opens a capture holds the recorder's lock, and waits for that of faults.
-    crate::faults::watch();
-    stepscope_recorder::open_when_needed(&run, &facts());
-    // SAFETY: plain functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(None, Some(forked), Some(in_child)) };
+    watched.excluded.push(run.as_os_str().as_bytes().to_vec());
+    watched.excluded.extend(run.canonicalize().map(|run| run.into_os_string().into_vec()));
+    watch(watched);
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: plain functions of this library, which is never unloaded. Before the recorder has its own: a thread that
+        // opens a capture holds the recorder's lock, and waits for that of faults.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+        stepscope_recorder::set_helper_task(HelperTask { begin: faults::begin, run: helper_task });
+    });
     note_pid();
     unseen::begin();
+}
+
+/// As [`begin`], in a process that runs, which may have opened and closed files while nothing was recorded. What went wrong
+/// is said.
+///
+/// # Errors
+/// When the capture cannot be opened.
+pub(crate) fn begin_now(run: &Path, watched: Watched) -> Result<(), String> {
+    descriptors::closing_all(0, c_int::MAX);
+    mapped_files::unmapped(&(0..u64::MAX));
+    begin(run, watched);
+    stepscope_recorder::open(run, &facts())?;
     IS_ON.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// What [`begin_now`] began ends.
+pub(crate) fn end_now() {
+    IS_ON.store(false, Ordering::Release);
+    stepscope_recorder::close();
+    faults::end();
+}
+
+/// What the recorder's helper thread does for this library.
+fn helper_task() -> Duration {
+    let _inside = Inside::enter();
+    let until_faults = faults::record_settled();
+    if bound::bind_new() { until_faults.min(BINDING) } else { until_faults }
+}
+
+unsafe extern "C" fn before_fork() {
+    faults::before_fork();
+    bound::before_fork();
+}
+
+unsafe extern "C" fn in_parent() {
+    bound::after_fork();
+    faults::after_fork();
+    open_files::note_fork();
+}
+
+unsafe extern "C" fn in_child() {
+    bound::after_fork();
+    faults::in_child();
+    note_pid();
+    open_files::note_fork();
+    unseen::forget();
 }
 
 fn note_pid() {
     // SAFETY: a plain system call.
     PID.store(unsafe { libc::syscall(libc::SYS_getpid) }, Ordering::Relaxed);
-}
-
-unsafe extern "C" fn forked() {
-    note_pid();
-    open_files::note_fork();
-}
-
-unsafe extern "C" fn in_child() {
-    // SAFETY: a function of this library.
-    unsafe { forked() };
-    unseen::forget();
 }
 
 /// The folders in a variable, with colons between them.

@@ -1,22 +1,63 @@
-//! What records calls on files is a library of its own, which the system loads before Python: it is told here what is
-//! learned of the process.
+//! What records calls on files is a library of its own, which the system loads before Python, or which is loaded here. It is
+//! told what is learned of the process.
 
-use std::ffi::{CString, c_char, c_void};
-use std::sync::OnceLock;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 type SetMetadata = unsafe extern "C" fn(*const c_char, *const c_char);
+type Start = unsafe extern "C" fn(*const c_char, *const c_char, *const c_char) -> c_int;
+type Stop = unsafe extern "C" fn();
+
+/// The library, where it was loaded here; it is never unloaded.
+static LOADED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// A function of the library; null where it is not loaded.
+fn function(name: &CStr) -> *mut c_void {
+    let loaded = LOADED.load(Ordering::Acquire);
+    // SAFETY: the name is terminated.
+    unsafe { libc::dlsym(if loaded.is_null() { libc::RTLD_DEFAULT } else { loaded }, name.as_ptr()) }
+}
 
 /// Tells the library, where it is loaded, a metadata entry of the process.
 pub(crate) fn set_metadata(key: &str, value: &str) {
-    static FUNCTION: OnceLock<Option<SetMetadata>> = OnceLock::new();
-    let function = FUNCTION.get_or_init(|| {
-        // SAFETY: the name is terminated.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"stepscope_files_set_metadata".as_ptr()) };
+    let function = function(c"stepscope_files_set_metadata");
+    if let (false, Ok(key), Ok(value)) = (function.is_null(), CString::new(key), CString::new(value)) {
+        // SAFETY: our library has it as this type; both texts are terminated and live during the call.
+        unsafe { std::mem::transmute::<*mut c_void, SetMetadata>(function)(key.as_ptr(), value.as_ptr()) };
+    }
+}
+
+/// Loads the library at `library`, where the process has none yet, and has it record calls on files into the run folder
+/// `run`. False where they are recorded already.
+///
+/// # Errors
+/// One line that says what cannot be done.
+pub(crate) fn start(library: &Path, run: &Path) -> Result<bool, String> {
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
+    let (library, run) = (text(library)?, text(run)?);
+    if function(c"stepscope_files_start").is_null() {
+        // SAFETY: the path is terminated.
+        let loaded = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        LOADED.store(loaded, Ordering::Release);
+    }
+    let function = function(c"stepscope_files_start");
+    if function.is_null() {
+        return Err(format!("cannot load {}", library.to_string_lossy()));
+    }
+    // SAFETY: our library has it as this type; an empty list is an empty text.
+    let started =
+        unsafe { std::mem::transmute::<*mut c_void, Start>(function)(run.as_ptr(), c"".as_ptr(), c"".as_ptr()) };
+    Ok(started != 0)
+}
+
+/// Has the library record no longer, where [`start`] made it.
+pub(crate) fn stop() {
+    let function = function(c"stepscope_files_stop");
+    if !function.is_null() {
         // SAFETY: our library has it as this type.
-        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, SetMetadata>(found) })
-    });
-    if let (Some(function), Ok(key), Ok(value)) = (function, CString::new(key), CString::new(value)) {
-        // SAFETY: both are terminated and live during the call.
-        unsafe { function(key.as_ptr(), value.as_ptr()) };
+        unsafe { std::mem::transmute::<*mut c_void, Stop>(function)() };
     }
 }

@@ -106,6 +106,24 @@ mod _recorder {
         recorder::set_own_metadata(&text(key), &text(value));
     }
 
+    /// Records calls on files below the run folder, by the library at that path; False where they are recorded already.
+    #[pyfunction]
+    fn start_files(py: Python<'_>, library: PathBuf, run: PathBuf) -> PyResult<bool> {
+        py.detach(|| super::files::start(&library, &run)).map_err(PyOSError::new_err)
+    }
+
+    /// Tells the library that records calls on files a metadata entry of the process.
+    #[pyfunction]
+    fn set_file_fact(key: &str, value: &str) {
+        super::files::set_metadata(key, value);
+    }
+
+    /// Records them no longer, where `start_files` began to.
+    #[pyfunction]
+    fn stop_files(py: Python<'_>) {
+        py.detach(super::files::stop);
+    }
+
     /// Rank, sizes and node as the launcher's variables have them; `value_of` gives a variable's value.
     #[pyfunction]
     fn launcher_facts(value_of: &Bound<'_, PyAny>) -> HashMap<&'static str, u32> {

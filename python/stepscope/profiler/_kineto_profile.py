@@ -39,6 +39,7 @@ class _KinetoProfile(Metadata, Results):
         ring=None,
         slow_step=None,
         gpu="auto",
+        io=False,
         run=None,
     ):
         from torch.profiler import ProfilerActivity, supported_activities
@@ -73,11 +74,14 @@ class _KinetoProfile(Metadata, Results):
             memory=bool(profile_memory),
             stacks=_stacks.recorded_for(with_stack),
             gpu=_activities.gpu_of(self.activities if is_asked else None, gpu),
+            io=bool(io),
             ring=_ring.seconds_of(ring),
             slow_step=float(slow_step or 0),
         )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
+        if self._options.ring and io:
+            raise ValueError("io does not go with a ring: calls on files would all be kept")
         if self._options.ring and self._options.gpu == "torch":
             raise ValueError('gpu="torch" does not go with a ring: PyTorch\'s profiler would keep everything')
         # By name: those of torch.profiler have other numbers from release to release.

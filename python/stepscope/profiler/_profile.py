@@ -42,6 +42,8 @@ class profile(_KinetoProfile):
         By what devices are recorded. ``"native"``: by their own profiler; ``"torch"``: by a session of ``torch.profiler``
         in each cycle, which does not go with a ring; ``"auto"``: by their own profiler where a trial in another process
         has shown that it tells what happens, else as ``"torch"``.
+    io : bool
+        Record calls on files and page faults of mapped files, as ``stepscope record --io`` does.
     run : path, optional
         The run folder; ``stepscope-runs/<time>-<program>`` by default. Ranks of one job give the same folder.
 
@@ -75,6 +77,7 @@ class profile(_KinetoProfile):
         ring=None,
         slow_step=None,
         gpu="auto",
+        io=False,
         run=None,
     ):
         from torch.profiler import ExecutionTraceObserver, ProfilerActivity
@@ -101,6 +104,7 @@ class profile(_KinetoProfile):
             ring=ring,
             slow_step=slow_step,
             gpu=gpu,
+            io=io,
             run=run,
         )
         self.schedule = schedule or always

@@ -5,6 +5,7 @@
 //! list.
 
 use super::streams::{positive, through};
+use crate::imports::Hook;
 use crate::real::{hooks, real};
 use libc::FILE;
 use std::arch::naked_asm;
@@ -37,8 +38,6 @@ hooks! {
 /// with a list of them in the register `$list`.
 macro_rules! variadic {
     ($name:ident, $named:literal, $list:literal, $takes_list:ident) => {
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             // The list, 24 bytes: how far into the registers the next integer lies, and the next floating-point number;
@@ -89,6 +88,28 @@ macro_rules! variadic {
 
 variadic!(fprintf, 16, "rdx", formatted);
 variadic!(__fprintf_chk, 24, "rcx", formatted_checked);
+
+/// By their names, as the system finds them.
+#[cfg(not(test))]
+mod exported_variadic {
+    use std::arch::naked_asm;
+
+    #[unsafe(no_mangle)]
+    #[unsafe(naked)]
+    unsafe extern "C" fn fprintf() {
+        naked_asm!("jmp {function}", function = sym super::fprintf)
+    }
+
+    #[unsafe(no_mangle)]
+    #[unsafe(naked)]
+    unsafe extern "C" fn __fprintf_chk() {
+        naked_asm!("jmp {function}", function = sym super::__fprintf_chk)
+    }
+}
+
+/// Both.
+pub(super) static VARIADIC: &[Hook] =
+    &[Hook::new(c"fprintf", fprintf as *const c_void), Hook::new(c"__fprintf_chk", __fprintf_chk as *const c_void)];
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,248 @@
+//! The import tables of a process that runs already: where loaded objects call a function of the C library, they are made
+//! to call ours, until that is undone.
+//!
+//! ```text
+//! libtorch.so   read@got ──▶ libc read      becomes     read@got ──▶ our read ──▶ libc read
+//! ```
+//!
+//! An entry is one word, which is stored at once: a thread that calls meanwhile calls the one or the other. Entries that
+//! lead to another library than the C library, as another tool's, are left as they are. Objects that are loaded later are
+//! found when [`Imports::bind_all`] is called again; the loader is not told to wait.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A function of the C library, and the one that stands for it.
+pub(crate) struct Hook {
+    name: &'static CStr,
+    ours: *const c_void,
+}
+
+// SAFETY: functions are never moved.
+unsafe impl Sync for Hook {}
+
+impl Hook {
+    pub(crate) const fn new(name: &'static CStr, ours: *const c_void) -> Self {
+        Self { name, ours }
+    }
+}
+
+/// The address of our function, and that of the C library's.
+type Pair = (usize, usize);
+
+/// What was found in the objects that are loaded.
+pub(crate) struct Imports {
+    pairs: HashMap<&'static [u8], Pair>,
+    /// By where they are loaded.
+    objects: HashMap<usize, Object>,
+}
+
+/// The entries of an object that matter.
+struct Object {
+    /// Another object may be loaded where one was.
+    name: Vec<u8>,
+    /// Where its table of tables lies.
+    dynamic: usize,
+    /// All of it, and the part that cannot be written once it is loaded.
+    range: Range<usize>,
+    protected: Range<usize>,
+    entries: Vec<(usize, Pair)>,
+}
+
+const PAGE: usize = 4096;
+
+impl Imports {
+    pub(crate) fn new(hooks: impl Iterator<Item = &'static Hook>) -> Self {
+        let pair = |hook: &'static Hook| {
+            // SAFETY: the name is terminated.
+            let theirs = unsafe { libc::dlsym(libc::RTLD_DEFAULT, hook.name.as_ptr()) } as usize;
+            let ours = hook.ours as usize;
+            (theirs != 0 && theirs != ours).then(|| (hook.name.to_bytes(), (ours, theirs)))
+        };
+        Self { pairs: hooks.filter_map(pair).collect(), objects: HashMap::new() }
+    }
+
+    /// Has all objects that are loaded call our functions.
+    pub(crate) fn bind_all(&mut self) {
+        self.each_object(|object, (ours, theirs), found| {
+            // One that was never called leads into its own object, which then looks the function up.
+            (found == theirs || object.range.contains(&found)).then_some(ours)
+        });
+    }
+
+    /// Has them call the C library again.
+    pub(crate) fn unbind_all(&mut self) {
+        self.each_object(|_, (ours, theirs), found| (found == ours).then_some(theirs));
+    }
+
+    /// Stores what `change` says in each entry, which it is told what it leads to.
+    fn each_object(&mut self, change: fn(&Object, Pair, usize) -> Option<usize>) {
+        let mut visit = Visit { imports: self, change };
+        // SAFETY: the callback takes what it is given here.
+        unsafe { libc::dl_iterate_phdr(Some(visit_object), (&raw mut visit).cast()) };
+    }
+}
+
+struct Visit<'a> {
+    imports: &'a mut Imports,
+    change: fn(&Object, Pair, usize) -> Option<usize>,
+}
+
+unsafe extern "C" fn visit_object(info: *mut libc::dl_phdr_info, _: usize, visit: *mut c_void) -> c_int {
+    // SAFETY: as `each_object` passes it, and the loader tells it.
+    let (visit, info) = unsafe { (&mut *visit.cast::<Visit<'_>>(), &*info) };
+    let imports = &mut *visit.imports;
+    let base = info.dlpi_addr as usize;
+    let Some(dynamic) = segment(info, libc::PT_DYNAMIC).map(|segment| segment.start) else { return 0 };
+    let is_known =
+        |known: &Object| known.dynamic == dynamic && known.range == range_of(info) && known.name == name_of(info);
+    if !imports.objects.get(&base).is_some_and(is_known) {
+        // SAFETY: the loader holds its lock: the object stays.
+        let object = unsafe { Object::of(info, dynamic, &imports.pairs) };
+        imports.objects.insert(base, object);
+    }
+    if let Some(object) = imports.objects.get(&base) {
+        object.entries.iter().for_each(|(entry, pair)| object.store(*entry, *pair, visit.change));
+    }
+    0
+}
+
+/// The first segment of a kind, where it lies in memory.
+fn segment(info: &libc::dl_phdr_info, kind: u32) -> Option<Range<usize>> {
+    let mut segments = segments(info).filter(|header| header.p_type == kind);
+    segments.next().map(|header| addresses(info, header))
+}
+
+fn segments(info: &libc::dl_phdr_info) -> impl Iterator<Item = &libc::Elf64_Phdr> {
+    let count = if info.dlpi_phdr.is_null() { 0 } else { usize::from(info.dlpi_phnum) };
+    // SAFETY: the loader has as many.
+    (0..count).map(|at| unsafe { &*info.dlpi_phdr.add(at) })
+}
+
+fn addresses(info: &libc::dl_phdr_info, header: &libc::Elf64_Phdr) -> Range<usize> {
+    let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+    start..start.saturating_add(header.p_memsz as usize)
+}
+
+impl Object {
+    /// # Safety
+    /// The object stays loaded meanwhile.
+    unsafe fn of(info: &libc::dl_phdr_info, dynamic: usize, pairs: &HashMap<&'static [u8], Pair>) -> Self {
+        let range = range_of(info);
+        let protected = segment(info, libc::PT_GNU_RELRO).unwrap_or(0..0);
+        let mut object = Self { name: name_of(info).to_vec(), dynamic, range, protected, entries: Vec::new() };
+        if !is_of_system(&object.name) {
+            // SAFETY: the caller's promise.
+            object.entries = unsafe { entries(info.dlpi_addr as usize, dynamic, &object.range, pairs) };
+        }
+        object
+    }
+
+    fn store(&self, entry: usize, pair: Pair, change: fn(&Self, Pair, usize) -> Option<usize>) {
+        // SAFETY: an entry of an object that is loaded, and stays; the loader, too, stores whole words in it.
+        let word = unsafe { &*(entry as *const AtomicUsize) };
+        let Some(new) = change(self, pair, word.load(Ordering::Acquire)) else { return };
+        let is_protected = self.protected.contains(&entry);
+        let page = entry & !(PAGE - 1);
+        // SAFETY: the entry's page, which is made as it was. Past the C library, whose functions may be ours.
+        let protect = |protection: c_int| unsafe { libc::syscall(libc::SYS_mprotect, page, PAGE, protection) } == 0;
+        if is_protected && !protect(libc::PROT_READ | libc::PROT_WRITE) {
+            return;
+        }
+        word.store(new, Ordering::Release);
+        if is_protected {
+            protect(libc::PROT_READ);
+        }
+    }
+}
+
+fn range_of(info: &libc::dl_phdr_info) -> Range<usize> {
+    let loaded = segments(info).filter(|header| header.p_type == libc::PT_LOAD);
+    let ranges = loaded.map(|header| addresses(info, header));
+    ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)).unwrap_or(0..0)
+}
+
+/// The path of an object; empty for the program itself.
+fn name_of(info: &libc::dl_phdr_info) -> &[u8] {
+    // SAFETY: null or terminated.
+    if info.dlpi_name.is_null() { b"" } else { unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes() }
+}
+
+/// Whether an object is the loader itself, or what the system maps into each process.
+fn is_of_system(name: &[u8]) -> bool {
+    let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    file.starts_with(b"ld-linux") || file.starts_with(b"linux-vdso")
+}
+
+/// Numbers of the table of tables.
+const SYMBOLS: i64 = 6;
+const NAMES: i64 = 5;
+const CALLS: i64 = 23;
+const CALLS_BYTES: i64 = 2;
+const OTHERS: i64 = 7;
+const OTHERS_BYTES: i64 = 8;
+/// How many of the others, which come first, have no name.
+const NAMELESS: i64 = 0x6fff_fff9;
+
+/// Kinds of entries: the address of a function that is called or otherwise used.
+const GLOBAL_DATA: u64 = 6;
+const JUMP_SLOT: u64 = 7;
+
+#[repr(C)]
+struct Relocation {
+    offset: u64,
+    info: u64,
+    addend: i64,
+}
+
+/// The entries of the functions in `pairs`.
+///
+/// # Safety
+/// As of [`Object::of`].
+unsafe fn entries(
+    base: usize,
+    dynamic: usize,
+    range: &Range<usize>,
+    pairs: &HashMap<&'static [u8], Pair>,
+) -> Vec<(usize, Pair)> {
+    let mut table = HashMap::new();
+    let mut at = dynamic as *const [i64; 2];
+    loop {
+        // SAFETY: the table ends with a zero.
+        let [number, value] = unsafe { *at };
+        if number == 0 {
+            break;
+        }
+        table.insert(number, value as usize);
+        // SAFETY: as above.
+        at = unsafe { at.add(1) };
+    }
+    let number = |name: i64| table.get(&name).copied().unwrap_or(0);
+    // The loader makes them addresses, but not in each object.
+    let address = |name: i64| table.get(&name).map(|value| if *value < base { base + value } else { *value });
+    let (Some(symbols), Some(names)) = (address(SYMBOLS), address(NAMES)) else { return Vec::new() };
+    let lists = [(CALLS, CALLS_BYTES, 0), (OTHERS, OTHERS_BYTES, number(NAMELESS))];
+    let mut entries = Vec::new();
+    for (list, bytes, skipped) in lists {
+        let Some(list) = address(list).map(|list| list as *const Relocation) else { continue };
+        for at in skipped..number(bytes) / size_of::<Relocation>() {
+            // SAFETY: the table says how many there are.
+            let relocation = unsafe { &*list.add(at) };
+            if !matches!(relocation.info & u64::from(u32::MAX), GLOBAL_DATA | JUMP_SLOT) {
+                continue;
+            }
+            let symbol = symbols as *const libc::Elf64_Sym;
+            // SAFETY: the loader reads the same symbol and its name.
+            let name = unsafe {
+                let symbol = &*symbol.add((relocation.info >> 32) as usize);
+                CStr::from_ptr((names + symbol.st_name as usize) as *const c_char)
+            };
+            let entry = base.wrapping_add(relocation.offset as usize);
+            let pair = pairs.get(name.to_bytes()).filter(|_| range.contains(&entry) && entry.is_multiple_of(8));
+            entries.extend(pair.map(|pair| (entry, *pair)));
+        }
+    }
+    entries
+}
