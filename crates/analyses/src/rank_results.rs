@@ -8,6 +8,7 @@
 use crate::communication::Parts;
 use crate::context::SharedResults;
 use crate::coverage::Launched;
+use crate::device_work::{DeviceWork, device_work};
 use crate::host_threads::MainThreads;
 use crate::imbalance::{StepKernels, StepsKernels};
 use crate::ranks_overview::{StepBusy, StepsBusy};
@@ -28,6 +29,7 @@ pub struct RankResults {
     stretches: Vec<StretchRow>,
     main_threads: Vec<MainThread>,
     launched: Vec<LaunchedOfRank>,
+    work: Vec<DeviceWork>,
 }
 
 /// What is known of a step.
@@ -186,12 +188,26 @@ impl RankResults {
                 .map(|(process, track)| MainThread { process: *process, track: *track })
                 .collect(),
             launched: launches.of_ranks(),
+            work: device_work(context),
         }
+    }
+
+    /// When the devices of each rank do anything but communicate, in the order of ranks.
+    pub fn work(&self) -> &[DeviceWork] {
+        &self.work
     }
 
     /// States that all of it is of this rank.
     pub fn set_rank(&mut self, rank: u32) {
         self.launched.iter_mut().for_each(|of_rank| of_rank.rank = rank);
+        self.work.iter_mut().for_each(|work| work.rank = rank);
+    }
+
+    /// Takes every moment as `of` has it.
+    pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
+        for span in self.work.iter_mut().flat_map(|work| &mut work.spans) {
+            *span = Span::new(of(span.start_ns), of(span.end_ns));
+        }
     }
 
     /// Whether it fits `trace`: what it refers to is there.
@@ -203,12 +219,16 @@ impl RankResults {
             replay.comms.iter().all(|row| is_slice(row.asked_by) && is_comm(row.after))
                 && replay.acts.iter().all(|row| is_comm(row.begins) && is_comm(row.awaits))
         };
+        let is_in_order = |spans: &[Span]| {
+            spans.iter().all(|span| !span.is_empty()) && spans.windows(2).all(|pair| pair[0].end_ns < pair[1].start_ns)
+        };
         let own_places = self.steps.iter().map(|step| (step.process, step.place));
         own_places.eq(places(trace).map(|(place, _)| place))
             && self.steps.iter().filter_map(|step| step.replay.as_ref()).all(fits_comms)
             && self.stretches.iter().all(|row| {
                 is_slice(row.asked_by) && is_slice(row.previous) && row.parts_ns.len() == crate::LateCause::ALL.len()
             })
+            && self.work.iter().all(|work| is_in_order(&work.spans))
             && self.main_threads.iter().all(|row| is_process(row.process) && row.track.index() < trace.tracks.len())
     }
 }

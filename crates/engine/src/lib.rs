@@ -32,7 +32,7 @@ pub use inputs::separate;
 pub use open::{
     OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place,
 };
-pub use opened::{AllResults, OpenedRun, keep_summaries};
+pub use opened::{AllResults, DEVICE_WORK, OpenedRun, keep_summaries};
 pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;

@@ -14,11 +14,12 @@ mod summaries;
 use crate::envelope::envelope;
 use crate::open::{on_one_clock, opened, paths_of, told};
 use crate::{AnalysisContext, EngineError, Envelope, OpenOptions, Selection, Trace, check_selection, outcomes};
+pub use files::DEVICE_WORK;
 use files::Files;
 use held::BySelection;
 use std::path::Path;
 use std::sync::Arc;
-use stepscope_analyses::{Analysis, Needs, Ranks, SharedResults, catalogue, given};
+use stepscope_analyses::{Analysis, DeviceWork, Needs, Ranks, SharedResults, catalogue, given};
 use stepscope_import::{ImportError, Parts, Progress};
 use stepscope_trace::Contents;
 pub use summaries::keep_summaries;
@@ -89,6 +90,11 @@ impl OpenedRun {
     /// What it has, all events counted.
     pub fn contents(&self) -> Contents {
         self.files.as_ref().map_or_else(|| Contents::of(&self.trace), Files::contents)
+    }
+
+    /// When the devices of each rank do anything but communicate, where [`OpenedRun::trace`] has not all events.
+    pub fn device_work(&self) -> impl Iterator<Item = &DeviceWork> {
+        self.files.iter().flat_map(Files::work)
     }
 
     /// All events of these ranks, and of those in the same files; they are read where they are not in memory.

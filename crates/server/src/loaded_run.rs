@@ -86,8 +86,10 @@ impl LoadedRun {
 
     /// Reads and builds what requests of the timeline need, in the thread that read the run. Requests only wait for it.
     pub(crate) fn prepare(&self) {
-        let all = if self.shows_all() { self.events(None) } else { Ok(Arc::clone(self.run.trace())) };
-        let all = all.map(|trace| Arc::new(Shown::new(trace)));
+        let all = match self.shows_all() {
+            true => self.events(None).map(|trace| Arc::new(Shown::new(trace))),
+            false => Ok(Arc::new(Shown::condensed(&self.run))),
+        };
         let shown = all.clone();
         let _ = self.all.set(all);
         shown.iter().for_each(|shown| shown.prepare());

@@ -4,13 +4,15 @@ use crate::failure::Failure;
 use crate::source_files::SourceFiles;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
-use stepscope_engine::{Joined, Trace};
-use stepscope_timeline::{SearchIndex, Timeline};
+use stepscope_engine::{DEVICE_WORK, Joined, OpenedRun, Trace};
+use stepscope_timeline::{OtherWork, SearchIndex, Timeline};
 use tokio::sync::SetOnce;
 
 /// Events, and what requests of the timeline look up.
 pub(crate) struct Shown {
     pub(crate) trace: Arc<Trace>,
+    /// What devices do, where the trace has only what was condensed of a run.
+    work: Option<OtherWork>,
     source_files: OnceLock<SourceFiles>,
     /// What ranks do together.
     joined: OnceLock<Joined>,
@@ -21,13 +23,21 @@ pub(crate) struct Shown {
 impl Shown {
     pub(crate) fn new(trace: Arc<Trace>) -> Self {
         let (source_files, joined) = (OnceLock::new(), OnceLock::new());
-        Self { trace, source_files, joined, timeline: SetOnce::new(), search: SetOnce::new() }
+        Self { trace, work: None, source_files, joined, timeline: SetOnce::new(), search: SetOnce::new() }
+    }
+
+    /// What was condensed of `run`.
+    pub(crate) fn condensed(run: &OpenedRun) -> Self {
+        let trace = Arc::clone(run.trace());
+        let of_ranks = || run.device_work().map(|work| (work.rank, work.spans.clone())).collect();
+        let work = trace.strings.find(DEVICE_WORK).map(|name| OtherWork { name, of_ranks: of_ranks() });
+        Self { work, ..Self::new(trace) }
     }
 
     /// Builds what requests of the timeline need. Requests only wait for it.
     pub(crate) fn prepare(&self) {
         // A defect must leave no request waiting.
-        let timeline = catch_unwind(AssertUnwindSafe(|| Timeline::of(&self.trace))).ok();
+        let timeline = catch_unwind(AssertUnwindSafe(|| Timeline::with_work(&self.trace, self.work.as_ref()))).ok();
         let _ = self.timeline.set(timeline);
         let search = catch_unwind(AssertUnwindSafe(|| SearchIndex::of(&self.trace))).ok();
         let _ = self.search.set(search);

@@ -38,8 +38,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Takes every moment of the rows as `of` has it.
+    /// Takes every moment of results and rows as `of` has it.
     pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
+        self.results.set_moments(&of);
         self.rows.set_moments(&of);
         self.rows_in_steps.set_moments(&of);
         self.advice.set_moments(&of);

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use stepscope_analyses::catalogue;
 
 /// Raised when what a summary holds changes its meaning.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// The folder beside the traces.
 const FOLDER: &str = ".stepscope";
 /// How much of the beginning and of the end of a trace is compared.

@@ -32,6 +32,7 @@ pub use groups::{Group, GroupKind, RowInfo, RowKind};
 pub use lookup::named_slice;
 pub use search::{Found, FoundName, NextHit, SearchIndex, SearchPlace};
 pub use slice_summary::SliceSummary;
+pub use strips::OtherWork;
 pub use sums::{SumBy, SumRow, Sums};
 pub use tiles::{BINS, MAX_BLOCKS, MAX_LEVEL, TileError, Tiles};
 pub use timeline::{RowId, Timeline};

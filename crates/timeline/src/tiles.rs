@@ -10,7 +10,7 @@
 use crate::items::{Item, Items};
 use crate::overview::Cell;
 use crate::row::Content;
-use crate::{Class, RowId, Timeline};
+use crate::{RowId, Timeline};
 use stepscope_base::StringId;
 use stepscope_trace::{SliceId, Trace};
 
@@ -212,7 +212,7 @@ impl Writer<'_> {
     fn put(&mut self, item: Item, busy_ns: i64, count: u32, flags: u8) {
         let slice = item.slice.map(|slice| slice.index());
         let is_unfinished = flags & SEVERAL == 0 && slice.is_some_and(|slice| self.trace.slices.is_unfinished[slice]);
-        let class = slice.map_or(Class::Other, |slice| self.timeline.classes[slice]);
+        let class = self.timeline.class_of(item);
         let name = self.number(item.name);
         self.tiles.start_ns.push(item.start_ns as f64);
         self.tiles.dur_ns.push(item.dur_ns as f64);

@@ -4,11 +4,11 @@ use crate::groups::{Group, GroupKind, RowInfo, RowKind};
 use crate::items::{Item, Items, Source};
 use crate::projections::{Projection, projections};
 use crate::row::{Content, Row};
-use crate::strips::strips;
+use crate::strips::{OtherWork, strips};
 use crate::sum_blocks::SumBlocks;
 use crate::{Class, counters};
 use rustc_hash::FxHashMap;
-use stepscope_base::Span;
+use stepscope_base::{Span, StringId};
 use stepscope_trace::{DeviceId, ProcessId, SliceId, SliceKind, StepSource, Trace, TrackId, TrackKind};
 
 /// A row's number; it holds for one timeline.
@@ -31,11 +31,18 @@ pub struct Timeline {
     /// The row of a track at depth 0, by track; rows of further depths follow it.
     pub(crate) first_row: Vec<Option<RowId>>,
     pub(crate) sum_blocks: SumBlocks,
+    /// What work of devices that is no slice is called.
+    work: Option<StringId>,
 }
 
 impl Timeline {
     /// The timeline of `trace`. Whatever it is asked later must be asked with the same trace.
     pub fn of(trace: &Trace) -> Self {
+        Self::with_work(trace, None)
+    }
+
+    /// The timeline of `trace`, which lacks what devices do beside it.
+    pub fn with_work(trace: &Trace, work: Option<&OtherWork>) -> Self {
         let span = trace.span().unwrap_or(Span::new(0, 0));
         let classes = Class::of_all(trace);
         let mut timeline = Self {
@@ -46,11 +53,12 @@ impl Timeline {
             sum_blocks: SumBlocks::of(trace, &classes),
             classes,
             first_row: vec![None; trace.tracks.len()],
+            work: work.map(|work| work.name),
         };
         let projected = projections(trace);
         let ranks = trace.ranks();
         // A single rank is never beside others.
-        let mut strips = if ranks.len() > 1 { strips(trace, &timeline.classes) } else { FxHashMap::default() };
+        let mut strips = if ranks.len() > 1 { strips(trace, &timeline.classes, work) } else { FxHashMap::default() };
         for rank in &ranks {
             let mut group = timeline.rank(trace, *rank, &projected);
             group.is_open = ranks.len() <= OPEN_RANKS;
@@ -84,6 +92,15 @@ impl Timeline {
     pub fn row_of(&self, trace: &Trace, slice: SliceId) -> Option<RowId> {
         let track = trace.slices.track[slice.index()];
         Some(self.first_row[track.index()]? + u32::from(trace.slices.depth[slice.index()]))
+    }
+
+    /// The class of an item.
+    pub(crate) fn class_of(&self, item: Item) -> Class {
+        match item.slice {
+            Some(slice) => self.classes[slice.index()],
+            None if self.work == Some(item.name) => Class::Compute,
+            None => Class::Other,
+        }
     }
 
     fn rank(

@@ -14,7 +14,7 @@ import { asked, canvas, rowsOf, selected, title } from "./timeline_page";
 import { violations } from "./violations";
 
 const COUNT = 8;
-const ONLY = "Only collectives of all ranks are shown";
+const ONLY = "Only collectives and device work of all ranks are shown";
 /** More than the events of one rank take, less than those of all. */
 const MEMORY = "60000";
 const FILE = "train.py";

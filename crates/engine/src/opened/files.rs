@@ -10,12 +10,16 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_analyses::{
-    Analysis, FirstIds, Joined, Launched, Needs, Outcome, RankAdvice, RankResults, RankRows, Ranks, SharedResults,
+    Analysis, DeviceWork, FirstIds, Joined, Launched, Needs, Outcome, RankAdvice, RankResults, RankRows, Ranks,
+    SharedResults,
 };
 use stepscope_base::Span;
 use stepscope_import::{JoinedFiles, Parts, Progress};
 use stepscope_summary::Summary;
 use stepscope_trace::{ClockCorrection, Contents, Findings, ProcessId, Retiming, SliceId, merge};
+
+/// What work of devices that is not in the trace of a run is called there.
+pub const DEVICE_WORK: &str = "device work";
 
 /// The files of a run, each of other ranks or of another time.
 pub(super) struct Files {
@@ -64,7 +68,8 @@ impl Files {
         if overlap(&kept, &joined.trace) {
             return Ok(None);
         }
-        let trace = on_one_clock(joined.trace, options)?;
+        let mut trace = on_one_clock(joined.trace, options)?;
+        trace.strings.intern(DEVICE_WORK);
         kept.iter_mut().for_each(|file| file.take_clock(&trace));
         let groups = groups(kept.iter().map(|file| file.ranks.as_slice()));
         let held = Held::new(options.max_memory.unwrap_or_else(free_bytes));
@@ -73,6 +78,11 @@ impl Files {
 
     pub(super) fn placed(&self) -> Vec<(FirstIds, &RankResults)> {
         self.joined.iter().map(|file| (file.first, &file.summary.results)).collect()
+    }
+
+    /// When the devices of each rank do anything but communicate.
+    pub(super) fn work(&self) -> impl Iterator<Item = &DeviceWork> {
+        self.joined.iter().flat_map(|file| file.summary.results.work())
     }
 
     /// What all files have together.

@@ -1,12 +1,14 @@
 use super::*;
 use crate::report::report;
 use crate::{Align, Compared, Joining, compare, with_options};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use stepscope_analyses::{Compat, Values};
-use stepscope_base::Span;
+use stepscope_base::{IntervalSet, Span};
 use stepscope_summary::Place;
+use stepscope_trace::DeviceEventClass;
 use summaries::{each, summary};
 
 /// The trace of a rank as PyTorch writes it: two steps of kernels, operators and an all-reduce that both end with.
@@ -87,6 +89,28 @@ fn check_answer(run: &OpenedRun, whole: &OpenedRun, analysis: &Analysis, selecti
     assert_eq!(own, whole.analyze(analysis, selection), "{} of {selection:?}", analysis.name);
 }
 
+/// The work of devices is that of all events of each rank, without gaps of less than a thousandth of it.
+#[track_caller]
+fn check_device_work(run: &OpenedRun, whole: &Trace) {
+    let mut expected: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+    for event in whole.device_events.iter() {
+        let of_rank = expected.entry(whole.devices[event.device.index()].rank).or_default();
+        of_rank.extend(Some(whole.slices.span(event.slice)).filter(|_| event.class != DeviceEventClass::Communication));
+    }
+    let mut found: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+    for work in run.device_work() {
+        found.entry(work.rank).or_default().extend(&work.spans);
+    }
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (found, expected) in found.into_values().zip(expected.into_values()) {
+        let [found, expected] = [found, expected].map(IntervalSet::from_unsorted);
+        assert_eq!((found.hull(), expected.subtract(&found)), (expected.hull(), IntervalSet::default()));
+        let length_ns = found.hull().map_or(0, Span::duration_ns);
+        let closed = found.subtract(&expected);
+        assert!(closed.spans().iter().all(|gap| gap.duration_ns() * 1_000 < length_ns.max(1)), "{closed:?}");
+    }
+}
+
 /// Compares every answer of a run of files with that of all its events, with and without room for events.
 #[track_caller]
 fn check_against_events(folder: &Path) -> OpenedRun {
@@ -102,6 +126,7 @@ fn check_against_events(folder: &Path) -> OpenedRun {
     let selections: Vec<Selection> = selections.into_iter().chain(ranks).collect();
     for run in [opened_run(folder), opened_without_room(folder)] {
         assert!(!run.has_all_events() && run.trace().slices.len() < whole.trace().slices.len());
+        check_device_work(&run, whole.trace());
         for selection in &selections {
             catalogue().iter().for_each(|analysis| check_answer(&run, &whole, analysis, selection));
             let [own, expected] = [&run, &whole].map(|run| report(run, selection, "RUN").unwrap());

@@ -61,6 +61,22 @@ fn the_report_as_a_page_has_what_fits_and_says_what_it_lacks() {
     assert!(served.get("runs/0/report.html?rank=2").text().contains("<summary><code>modules</code>"));
 }
 
+#[test]
+fn on_the_timeline_of_all_a_rank_is_a_strip_of_work_and_communication() {
+    let job = job();
+    let served = served(&job);
+    let timeline = served.json("runs/0/timeline");
+    let (version, groups) = (&timeline["version"], timeline["groups"].as_array().unwrap());
+    assert_eq!(groups.len(), RANKS as usize);
+    for group in groups {
+        let strip = &group["rows"][0];
+        assert_eq!((&strip["id"], &strip["kind"]), (&group["summary"], &"projected".into()), "{group}");
+        let tiles = served.get(&format!("runs/0/tiles?v={version}&rows={}&level=12&first=0&count=8", strip["id"]));
+        let has = |name: &str| tiles.body.windows(name.len()).any(|part| part == name.as_bytes());
+        assert_eq!((tiles.status, has("device work"), has("ncclDevKernel")), (200, true, true), "{group}");
+    }
+}
+
 /// The slices of a rank: how long after its first each begins, how long it is, and its name.
 fn slices(trace: &Trace, rank: u32) -> Vec<(i64, i64, &str)> {
     let ids = trace.slices.ids().filter(|id| trace.rank_of_track(trace.slices.track[id.index()]) == rank);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Class;
 use crate::RowKind;
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;

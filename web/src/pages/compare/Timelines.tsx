@@ -38,7 +38,10 @@ export function Timelines({ compared }: { compared: Compared }) {
       {error && <ErrorNotice error={error} />}
       {!error && !isThere && <Loading what={loadingWords(waitedFor)} />}
       {condensed.map((name, at) => (
-        <p key={at}>Only collectives of all ranks of {name} are shown; choose a rank above to see all of its events.</p>
+        <p key={at}>
+          Only collectives and device work of all ranks of {name} are shown; choose a rank above to see all of its
+          events.
+        </p>
       ))}
       {a.loaded && b.loaded && before.steps && now.steps && (
         <Pair compared={compared} timelines={[a.loaded, b.loaded]} steps={[before.steps, now.steps]} />

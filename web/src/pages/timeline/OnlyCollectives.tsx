@@ -6,7 +6,8 @@ export function OnlyCollectives() {
   if (!showsCondensed.value) return null;
   return (
     <p class="timeline-only">
-      Only collectives of all ranks are shown; <RankPick label="choose a rank to see all of its events" />
+      Only collectives and device work of all ranks are shown;{" "}
+      <RankPick label="choose a rank to see all of its events" />
     </p>
   );
 }
