@@ -70,7 +70,7 @@ def test_the_command_leaves_a_summary_of_each_rank(recorded):
     [kept] = runs.pyarrow.parquet.read_table(recorded / ".stepscope" / "rank=2.parquet").to_pylist()
     own = runs.analyze("operators", recorded, "--rank", 2)["results"]
     assert own
-    assert {(row["label"]["name"], row["count"]) for row in kept["rows"]["operators"]} == {
+    assert {(row["label"]["name"], row["count"]) for row in kept["rows"][0]["operators"]} == {
         (row["name"], row["count"]) for row in own
     }
 

@@ -4,10 +4,11 @@ use crate::Summary;
 use crate::stored::{self, Stored};
 use crate::tables;
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, FieldRef, Schema};
+use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -38,10 +39,23 @@ macro_rules! errors_from {
 
 errors_from!(ParquetError, ArrowError, serde_arrow::Error);
 
-/// The columns of [`Stored`], found from its type once.
-fn stored_fields() -> Result<Vec<FieldRef>, SummaryError> {
-    static FIELDS: OnceLock<Result<Vec<FieldRef>, String>> = OnceLock::new();
-    FIELDS.get_or_init(|| stored::fields().map_err(|error| error.to_string())).clone().map_err(SummaryError)
+/// The columns of a file: those of [`Stored`], found from its type, and one for each analysis.
+struct Columns {
+    stored: Vec<FieldRef>,
+    all: SchemaRef,
+}
+
+impl Columns {
+    /// They are the same in every file.
+    fn get() -> Result<&'static Self, SummaryError> {
+        static COLUMNS: OnceLock<Result<Columns, String>> = OnceLock::new();
+        let find = || {
+            let stored = stored::fields().map_err(|error| error.to_string())?;
+            let all: Vec<FieldRef> = stored.iter().cloned().chain(tables::fields()).collect();
+            Ok(Self { stored, all: Arc::new(Schema::new(all)) })
+        };
+        COLUMNS.get_or_init(find).as_ref().map_err(|error| SummaryError(error.clone()))
+    }
 }
 
 /// What the file's metadata calls the sum of what the trace and the program were.
@@ -52,22 +66,20 @@ const OF: &str = "stepscope.summary_of";
 /// # Errors
 /// When the summary holds what Parquet cannot say.
 pub fn to_bytes(summary: &Summary, of: u64) -> Result<Vec<u8>, SummaryError> {
-    let mut fields = stored_fields()?;
-    let mut columns = serde_arrow::to_arrow(&fields, &[Stored::of(summary)])?;
-    for (name, table) in &summary.tables {
-        let (field, column) = tables::to_column(name, table);
-        fields.push(field);
-        columns.push(column);
-    }
-    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-    // Not compressed: each of two hundred columns would begin with a decompressor of its own, which takes longer than
-    // reading the column.
+    let fields = Columns::get()?;
+    let mut columns = serde_arrow::to_arrow(&fields.stored, &[Stored::of(summary)])?;
+    columns.extend(tables::columns(summary));
+    let batch = RecordBatch::try_new(Arc::clone(&fields.all), columns)?;
+    // Neither compressed nor with dictionaries: each of hundreds of columns would begin with a decompressor and a
+    // dictionary of its own, which takes longer than reading the column.
     let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_key_value_metadata(Some(vec![KeyValue::new(OF.into(), format!("{of:016x}"))]))
         .build();
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+    let mut writer = ArrowWriter::try_new_with_options(&mut bytes, batch.schema(), options)?;
     writer.write(&batch)?;
     writer.close()?;
     Ok(bytes)
@@ -84,7 +96,12 @@ pub fn from_bytes(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
 }
 
 fn read(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?;
+    let fields = Columns::get()?;
+    let bytes = Bytes::from(bytes);
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(
+        bytes,
+        ArrowReaderOptions::new().with_schema(Arc::clone(&fields.all)),
+    )?;
     let entries = reader.metadata().file_metadata().key_value_metadata().into_iter().flatten();
     let own = entries.filter(|entry| entry.key == OF).find_map(|entry| entry.value.as_deref());
     if own != Some(format!("{of:016x}").as_str()) {
@@ -92,12 +109,10 @@ fn read(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
     }
     let mut batches = reader.build()?;
     let batch = batches.next().ok_or_else(|| SummaryError("it has no row".into()))??;
-    let fields = stored_fields()?;
-    let columns: Option<Vec<_>> = fields.iter().map(|field| batch.column_by_name(field.name()).cloned()).collect();
-    let columns = columns.ok_or_else(|| SummaryError("a column is missing".into()))?;
-    let stored: Vec<Stored> = serde_arrow::from_arrow(&fields, &columns)?;
+    let (of_stored, of_tables) = batch.columns().split_at(fields.stored.len());
+    let stored: Vec<Stored> = serde_arrow::from_arrow(&fields.stored, of_stored)?;
     let stored = stored.into_iter().next().ok_or_else(|| SummaryError("it has no row".into()))?;
     let mut summary = stored.into_summary()?;
-    summary.tables = tables::of_batch(&batch);
+    summary.tables = tables::of_columns(of_tables);
     Ok(summary)
 }

@@ -29,8 +29,8 @@ pub struct Summary {
     pub contents: Contents,
     /// The rows that are put together with those of other ranks.
     pub rows: RankRows,
-    /// The same of complete steps alone, by which runs are compared.
-    pub rows_in_steps: RankRows,
+    /// The same of complete steps alone, by which runs are compared; `None` where that is all.
+    pub rows_in_steps: Option<RankRows>,
     /// What is advised for the rank.
     pub advice: RankAdvice,
     /// The results of analyses whose rows depend on no other rank, by name.
@@ -42,7 +42,7 @@ impl Summary {
     pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
         self.results.set_moments(&of);
         self.rows.set_moments(&of);
-        self.rows_in_steps.set_moments(&of);
+        self.rows_in_steps.iter_mut().for_each(|rows| rows.set_moments(&of));
         self.advice.set_moments(&of);
     }
 
@@ -55,7 +55,7 @@ impl Summary {
     pub fn set_rank(&mut self, rank: u32) {
         self.results.set_rank(rank);
         self.rows.set_rank(rank);
-        self.rows_in_steps.set_rank(rank);
+        self.rows_in_steps.iter_mut().for_each(|rows| rows.set_rank(rank));
         self.advice.set_rank(rank);
         for column in self.tables.iter_mut().flat_map(|(_, table)| &mut table.columns) {
             if let ("rank", Values::Int(ranks)) = (column.name, &mut column.values) {

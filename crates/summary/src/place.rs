@@ -4,6 +4,7 @@ use crate::{Summary, from_bytes, to_bytes};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 use stepscope_analyses::catalogue;
 
@@ -76,10 +77,14 @@ fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
 /// What files and this program are: the length of each file, its time, its first and last bytes; what else they depend on;
 /// the program's version, and what its analyses are.
 fn sum_of(files: &[PathBuf], surroundings: &str) -> io::Result<u64> {
-    let mut sum = Sum::default();
-    sum.add(env!("CARGO_PKG_VERSION").as_bytes());
-    sum.add(&FORMAT.to_le_bytes());
-    catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
+    static OF_PROGRAM: OnceLock<Sum> = OnceLock::new();
+    let mut sum = *OF_PROGRAM.get_or_init(|| {
+        let mut sum = Sum::default();
+        sum.add(env!("CARGO_PKG_VERSION").as_bytes());
+        sum.add(&FORMAT.to_le_bytes());
+        catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
+        sum
+    });
     sum.add(surroundings.as_bytes());
     files.iter().try_for_each(|path| add_file(&mut sum, path))?;
     Ok(sum.0)
@@ -100,6 +105,7 @@ fn add_file(sum: &mut Sum, path: &Path) -> io::Result<()> {
 }
 
 /// FNV-1a: the same in every version of the program.
+#[derive(Clone, Copy)]
 struct Sum(u64);
 
 impl Default for Sum {

@@ -17,8 +17,8 @@ pub(crate) struct Stored {
     trace: StoredTrace,
     contents: Contents,
     results: RankResults,
-    rows: RankRows,
-    rows_in_steps: RankRows,
+    /// Of all, then of complete steps alone where that is not all.
+    rows: Vec<RankRows>,
     advice: RankAdvice,
 }
 
@@ -92,8 +92,7 @@ impl Stored {
             trace: StoredTrace::of(&summary.trace),
             contents: summary.contents,
             results: summary.results.clone(),
-            rows: summary.rows.clone(),
-            rows_in_steps: summary.rows_in_steps.clone(),
+            rows: std::iter::once(&summary.rows).chain(&summary.rows_in_steps).cloned().collect(),
             advice: summary.advice.clone(),
         }
     }
@@ -104,7 +103,9 @@ impl Stored {
         if !trace.is_sound() || !self.results.fits(&trace) || !self.advice.is_known() {
             return Err(damaged("rows"));
         }
-        let Self { contents, results, rows, rows_in_steps, advice, .. } = self;
+        let Self { contents, results, rows, advice, .. } = self;
+        let mut rows = rows.into_iter();
+        let (rows, rows_in_steps) = (rows.next().ok_or_else(|| damaged("rows"))?, rows.next());
         Ok(Summary { trace, contents, results, rows, rows_in_steps, advice, tables: Vec::new() })
     }
 }

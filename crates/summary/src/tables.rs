@@ -1,47 +1,71 @@
 //! Results of analyses as columns of a file of one row: each is the list of its rows.
 
+use crate::Summary;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-};
-use arrow_buffer::OffsetBuffer;
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, StringArray, StructArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use stepscope_analyses::{Analysis, Column, Needs, Selection, Table, Values, catalogue};
+use std::sync::{Arc, OnceLock};
+use stepscope_analyses::{Column, Needs, Selection, Table, Values, catalogue};
 
-/// The rows of `table` as one list. What a column means is in the metadata of its field.
-pub(crate) fn to_column(name: &str, table: &Table) -> (FieldRef, ArrayRef) {
-    let column = |column: &Column| {
-        let doc = HashMap::from([("stepscope.doc".to_string(), column.doc.to_string())]);
-        let values = array(&column.values);
-        let field = Field::new(column.name, values.data_type().clone(), true).with_metadata(doc);
-        (Arc::new(field), values)
-    };
-    let rows = StructArray::from(table.columns.iter().map(column).collect::<Vec<_>>());
-    let item = Arc::new(Field::new("item", rows.data_type().clone(), false));
-    let lengths = OffsetBuffer::from_lengths([rows.len()]);
-    let list = ListArray::new(Arc::clone(&item), lengths, Arc::new(rows), None);
-    (Arc::new(Field::new(name, DataType::List(item), false)), Arc::new(list))
+/// An analysis whose rows are kept, and its columns without values.
+struct Kept {
+    name: &'static str,
+    columns: Vec<Column>,
 }
 
-/// The results in a batch of one row; those of analyses that now have other columns are left out.
-pub(crate) fn of_batch(batch: &RecordBatch) -> Vec<(&'static str, Table)> {
-    let of_each_rank = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));
-    of_each_rank.filter_map(|analysis| Some((analysis.name, of_column(analysis, batch)?))).collect()
+fn kept() -> &'static [Kept] {
+    static KEPT: OnceLock<Vec<Kept>> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        let kept = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));
+        kept.map(|analysis| Kept { name: analysis.name, columns: analysis.columns(&Selection::default()) }).collect()
+    })
 }
 
-fn of_column(analysis: &Analysis, batch: &RecordBatch) -> Option<Table> {
-    let list = batch.column_by_name(analysis.name)?.as_list_opt::<i32>()?;
-    let rows = (!list.is_empty()).then(|| list.value(0))?;
+/// The column of each analysis whose rows are kept. What a column of its rows means is in the metadata of its field.
+pub(crate) fn fields() -> impl Iterator<Item = FieldRef> {
+    kept().iter().map(|kept| {
+        let rows = DataType::Struct(kept.columns.iter().map(field).collect());
+        Arc::new(Field::new(kept.name, DataType::List(Arc::new(Field::new("item", rows, false))), true))
+    })
+}
+
+fn field(column: &Column) -> Field {
+    let doc = HashMap::from([("stepscope.doc".to_string(), column.doc.to_string())]);
+    Field::new(column.name, array(&column.values).data_type().clone(), true).with_metadata(doc)
+}
+
+/// The rows of each of these analyses as one list, which is null where they are not kept.
+pub(crate) fn columns(summary: &Summary) -> impl Iterator<Item = ArrayRef> {
+    kept().iter().map(|kept| {
+        let table = summary.table(kept.name).map_or(&kept.columns, |table| &table.columns);
+        let column = |column: &Column| (Arc::new(field(column)), array(&column.values));
+        let rows = StructArray::from(table.iter().map(column).collect::<Vec<_>>());
+        let item = Arc::new(Field::new("item", rows.data_type().clone(), false));
+        let is_kept = NullBuffer::from(vec![summary.table(kept.name).is_some()]);
+        let lengths = OffsetBuffer::from_lengths([rows.len()]);
+        let list: ArrayRef = Arc::new(ListArray::new(item, lengths, Arc::new(rows), Some(is_kept)));
+        list
+    })
+}
+
+/// The results in columns of one row.
+pub(crate) fn of_columns(columns: &[ArrayRef]) -> Vec<(&'static str, Table)> {
+    kept().iter().zip(columns).filter_map(|(kept, column)| Some((kept.name, of_column(kept, column)?))).collect()
+}
+
+fn of_column(kept: &Kept, column: &ArrayRef) -> Option<Table> {
+    let list = column.as_list_opt::<i32>()?;
+    let rows = (!list.is_empty() && list.is_valid(0)).then(|| list.value(0))?;
     let rows = rows.as_struct_opt()?;
     let mut texts = HashSet::new();
-    let column = |column: Column| {
-        let values = values(&column.values, rows.column_by_name(column.name)?, &mut texts)?;
-        Some(Column { values, ..column })
+    let column = |(column, array): (&Column, &ArrayRef)| {
+        let values = values(&column.values, array, &mut texts)?;
+        Some(Column { values, ..column.clone() })
     };
-    Some(Table { columns: analysis.columns(&Selection::default()).into_iter().map(column).collect::<Option<_>>()? })
+    Some(Table { columns: kept.columns.iter().zip(rows.columns()).map(column).collect::<Option<_>>()? })
 }
 
 fn array(values: &Values) -> ArrayRef {

@@ -10,7 +10,7 @@ fn summary_of(trace: &Trace) -> Summary {
     let of_each_rank = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));
     let tables = of_each_rank.map(|analysis| (analysis.name, (analysis.run)(&context).table)).collect();
     let steps = Selection { complete_steps: true, ..Selection::default() };
-    let rows_in_steps = RankRows::of(&AnalysisContext::new(trace, &steps));
+    let rows_in_steps = Some(RankRows::of(&AnalysisContext::new(trace, &steps)));
     let (contents, rows, advice) = (Contents::of(trace), RankRows::of(&context), RankAdvice::of(&context));
     Summary { trace: condensed, contents, results, rows, rows_in_steps, advice, tables }
 }

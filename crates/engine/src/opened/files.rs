@@ -184,7 +184,8 @@ impl Files {
         selection: &Selection,
     ) -> Result<(Cow<'_, RankRows>, Cow<'_, RankAdvice>), EngineError> {
         if let Some(summary) = self.kept(group, selection) {
-            let rows = if selection.complete_steps { &summary.rows_in_steps } else { &summary.rows };
+            let in_steps = summary.rows_in_steps.as_ref().filter(|_| selection.complete_steps);
+            let rows = in_steps.unwrap_or(&summary.rows);
             return Ok((Cow::Borrowed(rows), Cow::Borrowed(&summary.advice)));
         }
         let trace = self.read(run, group)?;

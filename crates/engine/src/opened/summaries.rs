@@ -98,8 +98,8 @@ fn of_events(trace: &Trace) -> Summary {
     let tables = kept.map(|analysis| (analysis.name, (analysis.run)(&context).table));
     let tables = tables.filter(|(_, table)| table.len() <= KEPT_ROWS).collect();
     let steps = Selection { complete_steps: true, ..Selection::default() };
-    let rows_in_steps = RankRows::of(&AnalysisContext::new(trace, &steps));
     let (contents, rows, advice) = (Contents::of(trace), RankRows::of(&context), RankAdvice::of(&context));
+    let rows_in_steps = Some(RankRows::of(&AnalysisContext::new(trace, &steps))).filter(|in_steps| *in_steps != rows);
     let (trace, results) = condensed(&context);
     Summary { trace, contents, results, rows, rows_in_steps, advice, tables }
 }
