@@ -43,6 +43,20 @@ struct Place {
     outer: Option<usize>,
 }
 
+/// As `partition_point`, of a list in which that is near `from` as a rule.
+fn partition_point_near<T>(list: &[T], from: usize, is_before: impl Fn(&T) -> bool) -> usize {
+    let from = from.min(list.len());
+    if list[..from].last().is_some_and(|last| !is_before(last)) {
+        return list[..from].partition_point(is_before);
+    }
+    let mut reach = 1;
+    while list.get(from + reach - 1).is_some_and(&is_before) {
+        reach *= 2;
+    }
+    let low = from + reach / 2;
+    low + list[low..list.len().min(from + reach)].partition_point(is_before)
+}
+
 /// A collective within a group of a process.
 type Number = (ProcessId, StringId, i64);
 
@@ -64,7 +78,13 @@ impl Calls {
 
     /// The call that a slice belongs to: the one that it lies in, the innermost of several.
     pub fn around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
-        self.place_around(trace, slice).map(|at| self.places[at].call)
+        self.around_near(trace, slice, &mut 0)
+    }
+
+    /// The same, looked for from `near` on, which is set to where the search ended.
+    pub(crate) fn around_near(&self, trace: &Trace, slice: SliceId, near: &mut usize) -> Option<usize> {
+        *near = partition_point_near(&self.places, *near, |place| place.slice <= slice);
+        self.place_before(trace, slice, *near).map(|at| self.places[at].call)
     }
 
     /// How many there are, of the host and of kernels.
@@ -73,8 +93,13 @@ impl Calls {
     }
 
     fn place_around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
+        self.place_before(trace, slice, self.places.partition_point(|place| place.slice <= slice))
+    }
+
+    /// The place around a slice before which there are this many.
+    fn place_before(&self, trace: &Trace, slice: SliceId, count: usize) -> Option<usize> {
         // Not by ancestors, of which there may be as many as slices: what lies in a slice comes next in its track.
-        let before = self.places.partition_point(|place| place.slice <= slice).checked_sub(1);
+        let before = count.checked_sub(1);
         let is_around = |at: &usize| {
             let of = self.places[*at].slice;
             let is_same_track = trace.slices.track[of.index()] == trace.slices.track[slice.index()];
@@ -86,8 +111,19 @@ impl Calls {
 
     /// What a kernel of the `trace` that these calls are of says of itself.
     pub fn of_kernel<'a>(&self, trace: &'a Trace, kernel: SliceId) -> Option<&'a Collective> {
+        self.of_kernel_near(trace, kernel, &mut 0)
+    }
+
+    /// The same, looked for from `near` on, which is set to where the search ended.
+    pub(crate) fn of_kernel_near<'a>(
+        &self,
+        trace: &'a Trace,
+        kernel: SliceId,
+        near: &mut usize,
+    ) -> Option<&'a Collective> {
+        *near = partition_point_near(&self.of_kernel, *near, |(of, _)| *of <= kernel);
         // Of several statements the last.
-        let (of, at) = self.of_kernel[..self.of_kernel.partition_point(|(of, _)| *of <= kernel)].last()?;
+        let (of, at) = self.of_kernel[..*near].last()?;
         (*of == kernel).then(|| &trace.collectives[*at as usize])
     }
 
@@ -191,7 +227,21 @@ fn says_message(said: &Collective) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use stepscope_trace::drawn::drawn_with_collectives;
+
+    proptest! {
+        #[test]
+        fn a_search_from_anywhere_finds_the_same(
+            mut list in prop::collection::vec(0_u8..40, 0..60),
+            from in 0_usize..70,
+            value in 0_u8..42,
+        ) {
+            list.sort_unstable();
+            let found = partition_point_near(&list, from, |at| *at < value);
+            prop_assert_eq!(found, list.partition_point(|at| *at < value));
+        }
+    }
 
     #[test]
     fn collectives_with_numbers_of_their_own_are_apart_also_where_one_lies_in_the_other() {

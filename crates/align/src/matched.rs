@@ -274,11 +274,14 @@ pub(crate) fn begun(trace: &Trace, calls: &Calls) -> Vec<Part> {
             });
         }
     };
+    // Events of all tracks come by start: what is looked up of a track comes after what was before.
+    let track = |slice: SliceId| trace.slices.track[slice.index()].index();
+    let [mut near_calls, mut near_kernels] = [vec![0; trace.tracks.len()], vec![0; trace.tracks.len()]];
     for event in trace.device_events.iter().filter(|event| event.class == DeviceEventClass::Communication) {
         let carried = Carried::by(trace, event.slice, event.launch);
-        if let Some(call) = event.op.and_then(|op| calls.around(trace, op)) {
+        if let Some(call) = event.op.and_then(|op| calls.around_near(trace, op, &mut near_calls[track(op)])) {
             on_device.entry(call).and_modify(|known| known.add(carried)).or_insert(carried);
-        } else if let Some(said) = calls.of_kernel(trace, event.slice) {
+        } else if let Some(said) = calls.of_kernel_near(trace, event.slice, &mut near_kernels[track(event.slice)]) {
             add(trace.devices[event.device.index()].rank, said, event.slice, carried);
         }
     }
