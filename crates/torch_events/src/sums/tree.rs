@@ -72,39 +72,41 @@ impl Tree {
     /// Ends the innermost row.
     #[inline]
     fn pop(&mut self) {
-        let Some(Node { mut row, mut children_ns, mut children_device_ns, mut only_child, .. }) = self.open.pop()
-        else {
-            return;
-        };
-        if let Some(child) = only_child.take() {
-            if child.name == row.name {
-                children_ns = child.children_ns;
-                children_device_ns = child.children_device_ns;
-                row.own_device_ns += child.own_device_ns;
-            } else {
-                self.groups.add(&child);
-            }
-        }
-        let done = Done {
+        let Some((ended, around)) = self.open.split_last_mut() else { return };
+        let row = &ended.row;
+        let mut done = Done {
             name: row.name,
             scope: row.scope,
             is_async: false,
             inputs: row.inputs,
             place: (row.start_ns, Reverse(row.end_ns), row.source, row.number),
-            children_ns,
+            children_ns: ended.children_ns,
             own_device_ns: row.own_device_ns,
-            children_device_ns,
+            children_device_ns: ended.children_device_ns,
         };
-        let Some(parent) = self.open.last_mut() else { return self.groups.add(&done) };
-        parent.children += 1;
-        parent.children_ns += done.dur_ns();
-        parent.children_device_ns += done.own_device_ns + done.children_device_ns;
-        if parent.children == 1 {
-            parent.only_child = Some(done);
-            return;
+        if let Some(child) = &ended.only_child {
+            if child.name == done.name {
+                done.children_ns = child.children_ns;
+                done.children_device_ns = child.children_device_ns;
+                done.own_device_ns += child.own_device_ns;
+            } else {
+                self.groups.add(child);
+            }
         }
-        let first = parent.only_child.take();
-        first.iter().for_each(|first| self.groups.add(first));
-        self.groups.add(&done);
+        match around.last_mut() {
+            Some(parent) => {
+                parent.children += 1;
+                parent.children_ns += done.dur_ns();
+                parent.children_device_ns += done.own_device_ns + done.children_device_ns;
+                if parent.children == 1 {
+                    parent.only_child = Some(done);
+                } else {
+                    parent.only_child.take().iter().for_each(|first| self.groups.add(first));
+                    self.groups.add(&done);
+                }
+            }
+            None => self.groups.add(&done),
+        }
+        self.open.pop();
     }
 }
