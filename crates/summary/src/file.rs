@@ -3,17 +3,19 @@
 use crate::Summary;
 use crate::stored::{self, Stored};
 use crate::tables;
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use stepscope_analyses::Table;
 
 /// Why a summary is none.
 #[derive(Debug)]
@@ -85,34 +87,50 @@ pub fn to_bytes(summary: &Summary, of: u64) -> Result<Vec<u8>, SummaryError> {
     Ok(bytes)
 }
 
-/// The summary that a file of these bytes is, of what has this sum.
+/// The summary that a file of these bytes is, of what has this sum; without the results of analyses.
 ///
 /// # Errors
 /// When they are none, or that of something else.
 pub fn from_bytes(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
-    // The library panics at some damages of pages.
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(bytes, of)));
+    undamaged(|| {
+        let fields = Columns::get()?;
+        let columns = read(bytes, of, 0..fields.stored.len())?;
+        let stored: Vec<Stored> = serde_arrow::from_arrow(&fields.stored, &columns)?;
+        stored.into_iter().next().ok_or_else(no_row)?.into_summary()
+    })
+}
+
+/// The result of the analysis called `name` in such a file; `None` where it is not kept.
+///
+/// # Errors
+/// As [`from_bytes`].
+pub fn table_from_bytes(bytes: Vec<u8>, of: u64, name: &str) -> Result<Option<Table>, SummaryError> {
+    undamaged(|| {
+        let Ok(place) = Columns::get()?.all.index_of(name) else { return Ok(None) };
+        Ok(tables::of_column(name, &read(bytes, of, place..place + 1)?[0]))
+    })
+}
+
+fn no_row() -> SummaryError {
+    SummaryError("it has no row".into())
+}
+
+/// What `read` gives; the library panics at some damages of pages.
+fn undamaged<T>(read: impl FnOnce() -> Result<T, SummaryError>) -> Result<T, SummaryError> {
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     read.unwrap_or_else(|_| Err(SummaryError("its pages are damaged".into())))
 }
 
-fn read(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
-    let fields = Columns::get()?;
-    let bytes = Bytes::from(bytes);
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(
-        bytes,
-        ArrowReaderOptions::new().with_schema(Arc::clone(&fields.all)),
-    )?;
+/// The columns at `places` of all.
+fn read(bytes: Vec<u8>, of: u64, places: Range<usize>) -> Result<Vec<ArrayRef>, SummaryError> {
+    let options = ArrowReaderOptions::new().with_schema(Arc::clone(&Columns::get()?.all));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)?;
     let entries = reader.metadata().file_metadata().key_value_metadata().into_iter().flatten();
     let own = entries.filter(|entry| entry.key == OF).find_map(|entry| entry.value.as_deref());
     if own != Some(format!("{of:016x}").as_str()) {
         return Err(SummaryError("it is of something else".into()));
     }
-    let mut batches = reader.build()?;
-    let batch = batches.next().ok_or_else(|| SummaryError("it has no row".into()))??;
-    let (of_stored, of_tables) = batch.columns().split_at(fields.stored.len());
-    let stored: Vec<Stored> = serde_arrow::from_arrow(&fields.stored, of_stored)?;
-    let stored = stored.into_iter().next().ok_or_else(|| SummaryError("it has no row".into()))?;
-    let mut summary = stored.into_summary()?;
-    summary.tables = tables::of_columns(of_tables);
-    Ok(summary)
+    let asked = ProjectionMask::roots(reader.parquet_schema(), places);
+    let batch = reader.with_projection(asked).build()?.next().ok_or_else(no_row)??;
+    Ok(batch.columns().to_vec())
 }

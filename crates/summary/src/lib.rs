@@ -12,7 +12,7 @@ mod place;
 mod stored;
 mod tables;
 
-pub use file::{SummaryError, from_bytes, to_bytes};
+pub use file::{SummaryError, from_bytes, table_from_bytes, to_bytes};
 pub use place::Place;
 
 use stepscope_analyses::{RankAdvice, RankResults, RankRows, Table, Values};
@@ -33,8 +33,12 @@ pub struct Summary {
     pub rows_in_steps: Option<RankRows>,
     /// What is advised for the rank.
     pub advice: RankAdvice,
-    /// The results of analyses whose rows depend on no other rank, by name.
+    /// The results of analyses whose rows depend on no other rank, by name, as far as they are in memory.
     pub tables: Vec<(&'static str, Table)>,
+    /// Where they are otherwise.
+    pub place: Option<Place>,
+    /// The rank that was stated.
+    pub rank: Option<u32>,
 }
 
 impl Summary {
@@ -47,7 +51,21 @@ impl Summary {
     }
 
     /// The result of the analysis called `name`, if it is kept.
-    pub fn table(&self, name: &str) -> Option<&Table> {
+    pub fn table(&self, name: &str) -> Option<Table> {
+        let mut table = match self.table_in_memory(name) {
+            Some(table) => table.clone(),
+            None => self.place.as_ref()?.read_table(name)?,
+        };
+        let Some(rank) = self.rank else { return Some(table) };
+        for column in &mut table.columns {
+            if let ("rank", Values::Int(ranks)) = (column.name, &mut column.values) {
+                ranks.fill(Some(rank.into()));
+            }
+        }
+        Some(table)
+    }
+
+    fn table_in_memory(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|(of, _)| *of == name).map(|(_, table)| table)
     }
 
@@ -57,11 +75,7 @@ impl Summary {
         self.rows.set_rank(rank);
         self.rows_in_steps.iter_mut().for_each(|rows| rows.set_rank(rank));
         self.advice.set_rank(rank);
-        for column in self.tables.iter_mut().flat_map(|(_, table)| &mut table.columns) {
-            if let ("rank", Values::Int(ranks)) = (column.name, &mut column.values) {
-                ranks.fill(Some(rank.into()));
-            }
-        }
+        self.rank = Some(rank);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Where a summary is kept, and whether it is still of what it was made of.
 
-use crate::{Summary, from_bytes, to_bytes};
+use crate::{Summary, from_bytes, table_from_bytes, to_bytes};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
-use stepscope_analyses::catalogue;
+use stepscope_analyses::{Table, catalogue};
 
 /// Raised when what a summary holds changes its meaning.
 const FORMAT: u32 = 4;
@@ -39,16 +39,25 @@ impl Place {
         Ok(Self { paths: std::iter::once(beside).chain(cached).collect(), of: sum_of(files, surroundings)? })
     }
 
-    /// The summary kept there; `None` without one that can be used.
+    /// The summary kept there; `None` without one that can be used. Results of analyses are read when they are asked for.
     pub fn read(&self) -> Option<Summary> {
-        self.paths.iter().find_map(|path| from_bytes(fs::read(path).ok()?, self.of).ok())
+        let summary = self.paths.iter().find_map(|path| from_bytes(fs::read(path).ok()?, self.of).ok())?;
+        Some(Summary { place: Some(self.clone()), ..summary })
     }
 
-    /// Keeps a summary in place of an earlier one: beside the trace if possible, else in the user's cache. True when one of
-    /// them could be written.
-    pub fn write(&self, summary: &Summary) -> bool {
-        let Ok(bytes) = to_bytes(summary, self.of) else { return false };
-        self.paths.iter().any(|path| write_to(path, &bytes).is_ok())
+    /// The result of the analysis called `name` in the summary kept there.
+    pub(crate) fn read_table(&self, name: &str) -> Option<Table> {
+        self.paths.iter().find_map(|path| table_from_bytes(fs::read(path).ok()?, self.of, name).ok()).flatten()
+    }
+
+    /// Keeps a summary in place of an earlier one: beside the trace if possible, else in the user's cache. Where that can
+    /// be done, results of analyses are read from there and let go of.
+    pub fn write(&self, summary: &mut Summary) {
+        let Ok(bytes) = to_bytes(summary, self.of) else { return };
+        if self.paths.iter().any(|path| write_to(path, &bytes).is_ok()) {
+            summary.tables = Vec::new();
+            summary.place = Some(self.clone());
+        }
     }
 }
 

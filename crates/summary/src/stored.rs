@@ -106,7 +106,7 @@ impl Stored {
         let Self { contents, results, rows, advice, .. } = self;
         let mut rows = rows.into_iter();
         let (rows, rows_in_steps) = (rows.next().ok_or_else(|| damaged("rows"))?, rows.next());
-        Ok(Summary { trace, contents, results, rows, rows_in_steps, advice, tables: Vec::new() })
+        Ok(Summary { trace, contents, results, rows, rows_in_steps, advice, ..Summary::default() })
     }
 }
 

@@ -40,23 +40,21 @@ fn field(column: &Column) -> Field {
 /// The rows of each of these analyses as one list, which is null where they are not kept.
 pub(crate) fn columns(summary: &Summary) -> impl Iterator<Item = ArrayRef> {
     kept().iter().map(|kept| {
-        let table = summary.table(kept.name).map_or(&kept.columns, |table| &table.columns);
+        let table = summary.table(kept.name);
+        let is_kept = NullBuffer::from(vec![table.is_some()]);
+        let table = table.as_ref().map_or(&kept.columns, |table| &table.columns);
         let column = |column: &Column| (Arc::new(field(column)), array(&column.values));
         let rows = StructArray::from(table.iter().map(column).collect::<Vec<_>>());
         let item = Arc::new(Field::new("item", rows.data_type().clone(), false));
-        let is_kept = NullBuffer::from(vec![summary.table(kept.name).is_some()]);
         let lengths = OffsetBuffer::from_lengths([rows.len()]);
         let list: ArrayRef = Arc::new(ListArray::new(item, lengths, Arc::new(rows), Some(is_kept)));
         list
     })
 }
 
-/// The results in columns of one row.
-pub(crate) fn of_columns(columns: &[ArrayRef]) -> Vec<(&'static str, Table)> {
-    kept().iter().zip(columns).filter_map(|(kept, column)| Some((kept.name, of_column(kept, column)?))).collect()
-}
-
-fn of_column(kept: &Kept, column: &ArrayRef) -> Option<Table> {
+/// The result of the analysis called `name` in its column.
+pub(crate) fn of_column(name: &str, column: &ArrayRef) -> Option<Table> {
+    let kept = kept().iter().find(|kept| kept.name == name)?;
     let list = column.as_list_opt::<i32>()?;
     let rows = (!list.is_empty() && list.is_valid(0)).then(|| list.value(0))?;
     let rows = rows.as_struct_opt()?;

@@ -212,7 +212,7 @@ impl Files {
             let summary = self.kept(group, selection).filter(|_| !selection.complete_steps);
             let kept = summary.and_then(|summary| Some((summary.table(analysis.name)?, summary.rows.launched())));
             if let Some((table, launched)) = kept {
-                return Ok((table.clone(), launched, Findings::default()));
+                return Ok((table, launched, Findings::default()));
             }
             let trace = self.read(run, group)?;
             let context = AnalysisContext::new(&trace, selection);

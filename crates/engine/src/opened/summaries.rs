@@ -82,10 +82,10 @@ pub(super) fn summary(
         summary.trace.sources = vec![parts.source(at)];
         return Ok(summary);
     }
-    let summary = of_events(&parts.open(at, joining, progress)?);
+    let mut summary = of_events(&parts.open(at, joining, progress)?);
     if let Some(place) = place {
         // Where nothing can be written, it is made again the next time.
-        place.write(&summary);
+        place.write(&mut summary);
     }
     Ok(summary)
 }
@@ -101,5 +101,5 @@ fn of_events(trace: &Trace) -> Summary {
     let (contents, rows, advice) = (Contents::of(trace), RankRows::of(&context), RankAdvice::of(&context));
     let rows_in_steps = Some(RankRows::of(&AnalysisContext::new(trace, &steps))).filter(|in_steps| *in_steps != rows);
     let (trace, results) = condensed(&context);
-    Summary { trace, contents, results, rows, rows_in_steps, advice, tables }
+    Summary { trace, contents, results, rows, rows_in_steps, advice, tables, ..Summary::default() }
 }
