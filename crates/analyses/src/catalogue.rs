@@ -196,6 +196,16 @@ mod tests {
     use stepscope_trace::drawn::drawn;
 
     #[test]
+    fn moments_of_kept_tables_are_known_as_such() {
+        for analysis in catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept)) {
+            for column in analysis.columns(&Selection::default()) {
+                let is_said = column.doc.contains("start of the trace");
+                assert_eq!(column.is_moment(), is_said, "{}: {}", analysis.name, column.name);
+            }
+        }
+    }
+
+    #[test]
     fn every_analysis_documents_itself_under_the_same_four_headings() {
         for analysis in catalogue() {
             let comment = analysis.source.lines().map_while(|line| line.strip_prefix("//!"));

@@ -98,6 +98,12 @@ impl Column {
     pub fn new<V: CellValue>(name: &'static str, unit: Unit, doc: &'static str, cells: Vec<Option<V>>) -> Self {
         Self { name, unit, doc: doc.trim_ascii(), values: V::values(cells) }
     }
+
+    /// Whether its values are moments, counted from the start of the trace, of which results of one rank are moved with
+    /// its clock.
+    pub fn is_moment(&self) -> bool {
+        self.name == "peak_ns" || self.name.ends_with("start_ns")
+    }
 }
 
 /// A result as columns of equal length.
@@ -108,6 +114,15 @@ pub struct Table {
 }
 
 impl Table {
+    /// Takes every moment as `of` has it.
+    pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
+        for column in self.columns.iter_mut().filter(|column| column.is_moment()) {
+            if let Values::Int(moments) = &mut column.values {
+                moments.iter_mut().flatten().for_each(|at_ns| *at_ns = of(*at_ns));
+            }
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_analyses::{
     Analysis, DeviceWork, FirstIds, Joined, Launched, Needs, Outcome, RankAdvice, RankResults, RankRows, Ranks,
-    SharedResults,
+    SharedResults, Table,
 };
 use stepscope_base::Span;
 use stepscope_import::{JoinedFiles, Parts, Progress};
@@ -183,7 +183,7 @@ impl Files {
         group: &[usize],
         selection: &Selection,
     ) -> Result<(Cow<'_, RankRows>, Cow<'_, RankAdvice>), EngineError> {
-        if let Some(summary) = self.kept(group, selection) {
+        if let Some(File { summary, .. }) = self.kept(group, selection) {
             let in_steps = summary.rows_in_steps.as_ref().filter(|_| selection.complete_steps);
             let rows = in_steps.unwrap_or(&summary.rows);
             return Ok((Cow::Borrowed(rows), Cow::Borrowed(&summary.advice)));
@@ -193,12 +193,12 @@ impl Files {
         Ok((Cow::Owned(RankRows::of(&context)), Cow::Owned(RankAdvice::of(&context))))
     }
 
-    /// The summary that has the answer to `selection` of the files of a group.
-    fn kept(&self, group: &[usize], selection: &Selection) -> Option<&Summary> {
+    /// The file of a group whose summary has the answer to `selection`.
+    fn kept(&self, group: &[usize], selection: &Selection) -> Option<&File> {
         let &[only] = group else { return None };
         let file = &self.joined[only];
         let is_whole = file.ranks.iter().all(|rank| selection.has_rank(*rank));
-        (is_kept(selection) && is_whole).then_some(&file.summary)
+        (is_kept(selection) && is_whole).then_some(file)
     }
 
     /// The rows of each rank, by rank.
@@ -209,8 +209,8 @@ impl Files {
         selection: &Selection,
     ) -> Result<Outcome, EngineError> {
         let found = self.of_groups(&selection.ranks, |group| {
-            let summary = self.kept(group, selection).filter(|_| !selection.complete_steps);
-            let kept = summary.and_then(|summary| Some((summary.table(analysis.name)?, summary.rows.launched())));
+            let file = self.kept(group, selection).filter(|_| !selection.complete_steps);
+            let kept = file.and_then(|file| Some((file.table(analysis)?, file.summary.rows.launched())));
             if let Some((table, launched)) = kept {
                 return Ok((table, launched, Findings::default()));
             }
@@ -263,6 +263,15 @@ impl File {
         self.retiming.before_ns = self.retiming.time(process, own_ns) - run.slices.start_ns[slice];
         let retiming = &self.retiming;
         self.summary.set_moments(|time_ns| retiming.time(ProcessId(0), time_ns));
+    }
+
+    /// The rows of an analysis that its summary keeps, in the times of the run.
+    fn table(&self, analysis: &Analysis) -> Option<Table> {
+        let mut table = self.summary.table(analysis.name)?;
+        if self.anchor.is_some() {
+            table.set_moments(|time_ns| self.retiming.time(ProcessId(0), time_ns));
+        }
+        Some(table)
     }
 
     /// All of its events, with the rank and the times that it has in the run.

@@ -216,6 +216,8 @@ fn clocks_that_are_corrected_are_so_in_all_answers() {
         let events = run.events(&rank.into()).unwrap();
         assert_eq!((starts(&events, rank), starts(&events, 1 - rank)), (starts(&whole, rank), vec![]));
     }
+    let whole = OpenedRun::of(whole);
+    catalogue().iter().for_each(|analysis| check_answer(&run, &whole, analysis, &Selection::default()));
 }
 
 #[test]
