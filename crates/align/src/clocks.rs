@@ -11,7 +11,7 @@ use crate::line::{Line, Reading};
 use crate::whole_run::report_assumed_groups;
 use crate::{Calls, Domain, Matched, Part, domains, parts};
 use std::collections::BTreeMap;
-use stepscope_base::percentiles::{nearest_rank, nearest_rank_of_unsorted};
+use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::units::format_ns;
 use stepscope_trace::{ClockCorrection, ClockSource, FindingCode, ProcessId, Trace};
 
@@ -44,7 +44,8 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     let counts = |part: &Part| !part.is_group_assumed || is_unknown || align == Align::Collectives;
     let mut pairs = {
         let parts = parts(&trace, &Calls::of(&trace));
-        Pairs::of(&domains, Matched::of(&parts).each(&parts).filter(|same| counts(&same[0])))
+        let matched = Matched::of(&parts);
+        Pairs::of(&domains, matched.each_of(&parts).filter(|same| same.clone().next().is_some_and(counts)))
     };
     let stated = vec![Line::default(); domains.len()];
     let contradictions = pairs.contradictions(&stated);
@@ -134,30 +135,48 @@ struct Side {
 }
 
 impl Side {
-    /// That of a domain with these parts, of which there is at least one.
-    fn of(domain: usize, parts: &mut [Part]) -> Self {
-        let last_start_ns = parts.iter().map(|part| part.start_ns).max().expect("it has a part");
-        parts.sort_unstable_by_key(|part| part.end_ns);
-        let ends_ns: Vec<i64> = parts.iter().map(|part| part.end_ns).collect();
-        let end_ns = nearest_rank(&ends_ns, 50).expect("it has a part");
-        Self { domain, last_start_ns, first_end_ns: ends_ns[0], end_ns }
+    /// That of the domain that all of `ranks` are of; there is at least one. `ends_ns` is reused.
+    fn of(ranks: &[OfRank], ends_ns: &mut Vec<i64>) -> Self {
+        ends_ns.clear();
+        ends_ns.extend(ranks.iter().map(|of| of.end_ns));
+        let end_ns = nearest_rank_of_unsorted(ends_ns, 50).expect("it has a part");
+        let least = ranks.iter().map(|of| of.end_ns).min();
+        let most = ranks.iter().map(|of| of.start_ns).max();
+        let (first_end_ns, last_start_ns) = least.zip(most).expect("it has a part");
+        Self { domain: ranks[0].domain, last_start_ns, first_end_ns, end_ns }
     }
 }
 
+/// When a rank takes part in a collective, on the clock of its domain.
+struct OfRank {
+    domain: usize,
+    start_ns: i64,
+    end_ns: i64,
+}
+
 impl Pairs {
-    /// From the parts of each collective, by rank.
-    pub(crate) fn of(domains: &[Domain], matched: impl Iterator<Item = Vec<Part>>) -> Self {
+    /// From the parts of each collective.
+    pub(crate) fn of<'a>(
+        domains: &[Domain],
+        collectives: impl Iterator<Item = impl Iterator<Item = &'a Part> + Clone>,
+    ) -> Self {
         let processes = domains.iter().flat_map(|domain| &domain.processes).count();
         let mut domain_of = vec![0; processes];
         for (at, domain) in domains.iter().enumerate() {
             domain.processes.iter().for_each(|process| domain_of[process.index()] = at);
         }
         let mut of_pair: BTreeMap<(usize, usize), Vec<Reading>> = BTreeMap::new();
-        let domain_of = |part: &Part| domain_of[part.process.index()];
-        for mut parts in matched.filter(|parts| parts[0].kind.is_some_and(|kind| kind.ends_together())) {
-            parts.sort_by_key(domain_of);
-            let mut sides =
-                parts.chunk_by_mut(|a, b| domain_of(a) == domain_of(b)).map(|of| Side::of(domain_of(&of[0]), of));
+        let ends_together = |part: &Part| part.kind.is_some_and(|kind| kind.ends_together());
+        let (mut of_ranks, mut ends_ns) = (Vec::new(), Vec::new());
+        for parts in collectives.filter(|parts| parts.clone().next().is_some_and(ends_together)) {
+            of_ranks.clear();
+            of_ranks.extend(parts.map(|part| OfRank {
+                domain: domain_of[part.process.index()],
+                start_ns: part.start_ns,
+                end_ns: part.end_ns,
+            }));
+            of_ranks.sort_by_key(|of| of.domain);
+            let mut sides = of_ranks.chunk_by(|a, b| a.domain == b.domain).map(|of| Side::of(of, &mut ends_ns));
             let Some(first) = sides.next() else { continue };
             for other in sides {
                 let reading = Reading {

@@ -145,8 +145,16 @@ impl Matched {
     }
 
     /// The parts of each communication, by rank; `parts` is the list that was matched.
+    pub fn each_of<'a>(
+        &'a self,
+        parts: &'a [Part],
+    ) -> impl Iterator<Item = impl Iterator<Item = &'a Part> + Clone + 'a> + 'a {
+        self.places().map(|same| same.iter().map(|at| &parts[*at as usize]))
+    }
+
+    /// The same, each in a list of its own.
     pub fn each<'a>(&'a self, parts: &'a [Part]) -> impl Iterator<Item = Vec<Part>> + 'a {
-        self.places().map(|same| same.iter().map(|at| parts[*at as usize]).collect())
+        self.each_of(parts).map(|same| same.copied().collect())
     }
 
     /// What belongs together of the parts that are wanted; also those that no other rank has.

@@ -22,8 +22,11 @@ pub struct Residual {
     pub contradictions: u64,
 }
 
-/// One for each clock of `trace`, in the order of [`domains`]; `matched` are its collectives.
-pub fn residuals(trace: &Trace, matched: impl Iterator<Item = Vec<Part>>) -> Vec<Residual> {
+/// One for each clock of `trace`, in the order of [`domains`]; `matched` has the parts of each of its collectives.
+pub fn residuals<'a>(
+    trace: &Trace,
+    matched: impl Iterator<Item = impl Iterator<Item = &'a Part> + Clone>,
+) -> Vec<Residual> {
     let domains = domains(trace);
     let pairs = Pairs::of(&domains, matched);
     let of_domain = |(at, domain): (usize, &Domain)| {

@@ -21,7 +21,7 @@
 //! late does not matter: only ends are compared. Network and topology let ends differ by some microseconds. A selection of
 //! ranks leaves out the rows of other clocks and changes nothing else; steps are not selected.
 
-use crate::communication::matched;
+use crate::communication::matched_parts;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use stepscope_align::{Domain, residuals};
 use stepscope_trace::{ClockCorrection, Trace};
@@ -61,7 +61,7 @@ pub fn clock_residuals(trace: &Trace, selection: &Selection) -> Vec<ClockResidua
 fn rows(context: &AnalysisContext<'_>) -> Vec<ClockResidual> {
     let trace = context.trace;
     let is_asked = |domain: &Domain| domain.ranks.iter().any(|rank| context.selection.has_rank(*rank));
-    let found = residuals(trace, matched(context));
+    let found = residuals(trace, matched_parts(context));
     let asked = found.into_iter().filter(|residual| is_asked(&residual.domain));
     let row = |residual: stepscope_align::Residual| {
         let process = residual.domain.processes[0];

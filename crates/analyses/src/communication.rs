@@ -32,6 +32,13 @@ pub(crate) fn matched<'a>(context: &'a AnalysisContext<'_>) -> impl Iterator<Ite
     context.get::<Matched>().each(&context.get::<Parts>().0)
 }
 
+/// The same, without lists of their own.
+pub(crate) fn matched_parts<'a>(
+    context: &'a AnalysisContext<'_>,
+) -> impl Iterator<Item = impl Iterator<Item = &'a Part> + Clone> + 'a {
+    context.get::<Matched>().each_of(&context.get::<Parts>().0)
+}
+
 /// True when ranks leave a communication together: it is such a collective, or all had come when the first left.
 pub(crate) fn leave_together<'a>(parts: impl Iterator<Item = &'a Part> + Clone) -> bool {
     let is_joined = parts.clone().next().and_then(|part| part.kind).is_some_and(CollectiveKind::ends_together);

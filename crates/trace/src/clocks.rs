@@ -10,8 +10,12 @@ pub struct Drift(pub i64);
 impl Drift {
     /// What it comes to in `ns`.
     pub fn over(self, ns: i64) -> i64 {
+        const WHOLE: i64 = 1_000_000_000_000;
+        if let Some(product) = self.0.checked_mul(ns) {
+            return product.div_euclid(WHOLE);
+        }
         let product = i128::from(self.0) * i128::from(ns);
-        product.div_euclid(1_000_000_000_000).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        product.div_euclid(WHOLE.into()).clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 }
 
@@ -47,5 +51,20 @@ impl ClockCorrection {
     /// The corrected time.
     pub fn corrected(&self, time_ns: i64) -> i64 {
         time_ns.saturating_add(self.offset_ns).saturating_add(self.drift.over(time_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_drift_comes_to_its_part_of_the_time(drift in any::<i32>(), ns in any::<i64>(), bits in 0_u32..64) {
+            let ns = ns >> bits;
+            let exact = (i128::from(drift) * i128::from(ns)).div_euclid(1_000_000_000_000);
+            prop_assert_eq!(i128::from(Drift(drift.into()).over(ns)), exact);
+        }
     }
 }

@@ -321,7 +321,11 @@ impl DeviceEvents {
 
     /// Puts the events in order of (start, slice), when starts have changed.
     pub(crate) fn order_by_start(&mut self, start_of: impl Fn(SliceId) -> i64) {
-        self.rows.sort_by_key(|row| (start_of(row.slice), row.slice));
+        let key = |row: &DeviceEventRow| (start_of(row.slice), row.slice);
+        if !self.rows.is_sorted_by_key(key) {
+            // Starts are looked up once, since those of many tracks lie far from each other.
+            self.rows.sort_by_cached_key(key);
+        }
     }
 
     /// All events, by start.

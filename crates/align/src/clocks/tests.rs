@@ -28,6 +28,10 @@ fn matched_in(trace: &Trace) -> Vec<Vec<Part>> {
     Matched::of(&parts).each(&parts).collect()
 }
 
+fn pairs(trace: &Trace, matched: &[Vec<Part>]) -> Pairs {
+    Pairs::of(&domains(trace), matched.iter().map(|parts| parts.iter()))
+}
+
 /// By how much slices of a corrected trace are elsewhere than on the clock of rank 0, at most.
 fn error_ns(job: &Job) -> i64 {
     let run = job.run();
@@ -107,7 +111,7 @@ fn groups_that_touch_each_other_are_one_clock_and_others_are_not() {
     let chain = job(clocks, vec![vec![2, 3], vec![0, 2], vec![1, 3]], 3);
     assert_eq!(error_ns(&chain), 0);
     let apart = Job { schedule: Schedule::Groups(vec![vec![0, 1], vec![2, 3]]), ..chain }.run().trace();
-    let tree = Tree::of(4, &mut Pairs::of(&domains(&apart), matched_in(&apart).into_iter()));
+    let tree = Tree::of(4, &mut pairs(&apart, &matched_in(&apart)));
     assert!(!tree.is_whole());
     let offsets = tree.clocks.iter().map(|clock| clock.unwrap().line.offset_ns);
     assert_eq!(offsets.collect::<Vec<_>>(), [0, -400_000, 0, -50_900_000]);
@@ -122,7 +126,7 @@ fn a_clock_that_jumps_once_does_not_mislead_the_others() {
         let part = &mut parts[1];
         (part.start_ns, part.end_ns) = (part.start_ns + 3_600_000_000_000, part.end_ns + 3_600_000_000_000);
     }
-    let mut pairs = Pairs::of(&domains(&trace), matched.iter().cloned());
+    let mut pairs = pairs(&trace, &matched);
     let tree = Tree::of(2, &mut pairs);
     assert_eq!(tree.clocks[1].unwrap().line.offset_ns, -250_000);
     assert_eq!(pairs.contradictions(&tree.lines()), 5);
@@ -132,9 +136,9 @@ fn a_clock_that_jumps_once_does_not_mislead_the_others() {
 fn collectives_that_a_rank_may_leave_early_say_nothing() {
     let trace = job(offsets([0, 9]), all(2), 4).run().trace();
     let mut matched = matched_in(&trace);
-    assert!(!Pairs::of(&domains(&trace), matched.iter().cloned()).of_pair.is_empty());
+    assert!(!pairs(&trace, &matched).of_pair.is_empty());
     matched.iter_mut().flatten().for_each(|part| part.kind = Some(CollectiveKind::Broadcast));
-    assert!(Pairs::of(&domains(&trace), matched.iter().cloned()).of_pair.is_empty());
+    assert!(pairs(&trace, &matched).of_pair.is_empty());
 }
 
 proptest! {
@@ -150,7 +154,7 @@ proptest! {
         prop_assert_eq!(error_ns(&job), 0);
         // On one clock nobody leaves before the last has come.
         let right = Job { hosts: vec![(0, Drift(0)); ranks as usize], ..job }.run().trace();
-        let pairs = Pairs::of(&domains(&right), matched_in(&right).into_iter());
+        let pairs = pairs(&right, &matched_in(&right));
         prop_assert_eq!(pairs.contradictions(&vec![Line::default(); ranks as usize]), 0);
     }
 }
