@@ -177,6 +177,7 @@ pub fn catalogue() -> &'static [Analysis] {
         memory_statistics,
         memory_events,
         memory_timeline,
+        io_summary,
         io_files,
         io_curve,
         findings,

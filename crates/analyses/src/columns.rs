@@ -243,5 +243,7 @@ named_cells!(
     stepscope_trace::CopyDirection,
     stepscope_trace::DeviceEventClass,
     stepscope_trace::StepSource,
+    stepscope_trace::IoAction,
+    stepscope_trace::IoLayer,
     stepscope_trace::SyncKind
 );

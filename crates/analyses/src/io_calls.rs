@@ -5,11 +5,15 @@
 //! write           ..wwww..     is how it was done: its bytes are those of the call around it
 //! ```
 
+mod sums;
+
 use crate::context::Shared;
 use crate::windows::Windows;
 use crate::{AnalysisContext, Selection};
-use stepscope_base::Span;
-use stepscope_trace::{IoEvent, ProcessId, Trace};
+use rustc_hash::FxHashMap;
+use stepscope_base::{Span, StringId};
+use stepscope_trace::{IoAction, IoEvent, IoLayer, ProcessId, Trace, TrackId};
+pub(crate) use sums::{IoSums, ratio};
 
 /// A call on a file that lies in no other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +24,21 @@ pub(crate) struct IoCall {
     pub(crate) rank: u32,
     /// Its process.
     pub(crate) process: ProcessId,
+    /// The lane that it lies on.
+    pub(crate) track: TrackId,
     /// When it runs.
     pub(crate) span: Span,
+    /// Whether it reads or writes from where the request before it ended: the one of the same process on the same
+    /// file. `None` for what is no request, where the offset is not known, and for the first since the process opened
+    /// the file.
+    pub(crate) is_sequential: Option<bool>,
+}
+
+impl IoCall {
+    /// Whether it is no call, but a page of a mapped file that was touched.
+    pub(crate) fn is_page_fault(&self) -> bool {
+        self.event.layer == IoLayer::PageFault
+    }
 }
 
 /// Every call asked for that lies in no other call on a file of its thread, by thread and start.
@@ -31,23 +48,35 @@ impl Shared for Vec<IoCall> {
     }
 }
 
-fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
-    let windows = Windows::of(trace, selection);
-    let mut calls = Vec::new();
+/// Every call asked for that lies in no other call on a file of its thread, by thread and start.
+pub(crate) fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
     // The slices before this one lie in the last call, or before it.
     let mut beyond = 0;
-    for event in &trace.io {
+    calls(trace, selection, |event| {
         let at = event.slice.index();
-        if at < beyond {
-            continue;
+        let is_outermost = at >= beyond;
+        if is_outermost {
+            beyond = end_of(trace, at);
         }
-        beyond = end_of(trace, at);
-        let track = &trace.tracks[trace.slices.track[at].index()];
-        if windows.track(trace, track).is_some_and(|windows| windows.contains(trace.slices.start_ns[at])) {
-            let (process, span) = (track.process, trace.slices.span(event.slice));
-            calls.push(IoCall { event: *event, rank: trace.processes[process.index()].rank, process, span });
+        is_outermost
+    })
+}
+
+/// Those of all calls asked for that are wanted; each is offered, by thread and start.
+pub(crate) fn calls(trace: &Trace, selection: &Selection, mut is_wanted: impl FnMut(&IoEvent) -> bool) -> Vec<IoCall> {
+    let windows = Windows::of(trace, selection);
+    let mut calls = Vec::new();
+    for event in trace.io.iter().filter(|event| is_wanted(event)) {
+        let at = event.slice.index();
+        let track = trace.slices.track[at];
+        let of = &trace.tracks[track.index()];
+        if windows.track(trace, of).is_some_and(|windows| windows.contains(trace.slices.start_ns[at])) {
+            let (process, span) = (of.process, trace.slices.span(event.slice));
+            let rank = trace.processes[process.index()].rank;
+            calls.push(IoCall { event: *event, rank, process, track, span, is_sequential: None });
         }
     }
+    find_sequences(&mut calls);
     calls
 }
 
@@ -58,10 +87,31 @@ fn end_of(trace: &Trace, at: usize) -> usize {
     at + 1 + (at + 1..slices.len()).take_while(is_inside).count()
 }
 
-/// Whole bytes in a second, rounded; `None` without time.
-pub(crate) fn bytes_per_s(bytes: i128, ns: i128) -> Option<i64> {
+/// Finds out which requests begin where the one before ended.
+fn find_sequences(calls: &mut [IoCall]) {
+    let is_request =
+        |event: &IoEvent| event.action.moves_bytes() && !event.has_failed() && event.layer != IoLayer::PageFault;
+    if !calls.iter().any(|call| is_request(&call.event) && call.event.offset.is_some()) {
+        return;
+    }
+    let says = |at: &usize| is_request(&calls[*at].event) || calls[*at].event.action == IoAction::Open;
+    let mut by_time: Vec<usize> = (0..calls.len()).filter(says).collect();
+    by_time.sort_by_key(|at| calls[*at].span.start_ns);
+    // Where the last request on each file ended, if that is known.
+    let mut ends: FxHashMap<(ProcessId, StringId), Option<i64>> = FxHashMap::default();
+    for at in by_time {
+        let IoCall { event, process, .. } = calls[at];
+        let end = ends.entry((process, event.file)).or_default();
+        let request = event.offset.filter(|_| event.action.moves_bytes());
+        calls[at].is_sequential = end.zip(request).map(|(end, offset)| end == offset);
+        *end = request.zip(event.bytes).map(|(offset, bytes)| offset.saturating_add(bytes));
+    }
+}
+
+/// Whole numbers in a second, rounded; `None` without time.
+pub(crate) fn per_s(number: i128, ns: i128) -> Option<i64> {
     let whole = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
-    (ns > 0).then(|| whole((bytes.saturating_mul(1_000_000_000).saturating_add(ns / 2)) / ns))
+    (ns > 0).then(|| whole((number.saturating_mul(1_000_000_000).saturating_add(ns / 2)) / ns))
 }
 
 #[cfg(test)]
@@ -90,7 +140,8 @@ pub(crate) mod tests {
             let around =
                 trace.slices.parent[slice.index()].filter(|id| trace.slices.kind(*id) == SliceKind::Annotation);
             let file = around.map_or_else(|| trace.strings.intern("file"), |id| trace.slices.name[id.index()]);
-            trace.io.push(IoEvent { slice, layer: IoLayer::Posix, action, file, bytes, offset: None });
+            let (layer, asked_bytes, offset, errno) = (IoLayer::Posix, bytes, None, None);
+            trace.io.push(IoEvent { slice, layer, action, file, bytes, asked_bytes, offset, errno });
         }
         trace
     }
@@ -108,6 +159,37 @@ pub(crate) mod tests {
              rank 0 io 2    ..c.........",
         );
         assert_eq!(names(&trace, Selection::default()), "wroc");
+    }
+
+    /// The requests of a drawing in order of time, each at an offset of a list: `s` follows the one before, `j` jumps, `-`
+    /// is not known.
+    fn sequences(drawing: &str, offsets: &[i64]) -> String {
+        let mut trace = with_calls(drawing);
+        let mut by_time: Vec<usize> = (0..trace.io.len()).collect();
+        by_time.sort_by_key(|at| trace.slices.start_ns[trace.io[*at].slice.index()]);
+        let mut offsets = offsets.iter();
+        for at in by_time {
+            let event = &mut trace.io[at];
+            event.offset =
+                event.action.moves_bytes().then(|| *offsets.next().expect("an offset")).filter(|at| *at >= 0);
+        }
+        let mut calls = io_calls(&trace, &Selection::default());
+        calls.sort_by_key(|call| call.span.start_ns);
+        let letter = |is_sequential: Option<bool>| is_sequential.map_or('-', |is| if is { 's' } else { 'j' });
+        calls.iter().filter(|call| call.event.action.moves_bytes()).map(|call| letter(call.is_sequential)).collect()
+    }
+
+    #[test]
+    fn a_request_follows_the_one_before_on_the_same_file() {
+        let one = "rank 0 io 1 r|r|r|rr|r|r";
+        assert_eq!(sequences(one, &[0, 100, 200, 200, 400, 0]), "-ssjsj");
+        assert_eq!(sequences(one, &[0, 100, -1, 300, 500, 600]), "-s--ss");
+        // Two threads share a file; another process does not.
+        assert_eq!(sequences("rank 0 io 1 r.r.\nrank 0 io 2 .r.r", &[0, 100, 200, 400]), "-ssj");
+        assert_eq!(sequences("rank 0 io 1 r.r\nrank 1 io 1 .r.", &[0, 0, 100]), "--s");
+        // Other files, and a file that is opened again.
+        assert_eq!(sequences("rank 0 label 1 aabb.aabb\nrank 0 io 1 r.r..r.r", &[0, 0, 100, 300]), "--sj");
+        assert_eq!(sequences("rank 0 io 1 rro|rr", &[0, 0]), "--");
     }
 
     #[test]

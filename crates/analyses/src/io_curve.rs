@@ -1,5 +1,8 @@
 //! # Definition
 //! For each rank, the bytes that calls on files moved and the time in them, over time, one row a bucket.
+//! Grouped by layer or by action, each layer (MPI-IO, streams, system calls, page faults) or action (read, write, open, anything
+//! else) has its own rows over the same buckets.
+//!
 //! The rows of a rank cover its time from the first start to the last end of a call on a file; buckets begin at whole
 //! multiples of their width since the start of the trace, so that those of all ranks line up, and the first and the last
 //! one are cut. The bytes of a call are spread evenly over its time; a bandwidth is a bucket's bytes over its length.
@@ -7,7 +10,8 @@
 //! reads or writes: threads at the same time count once. Exposed is the busy time in which none of the rank's devices
 //! works: what computing does not hide.
 //!
-//! Calls are those of `io_files`, and over all buckets bytes sum to its.
+//! Calls are those of `io_files`, and over all buckets bytes sum to its. A call of one layer that another one carries out
+//! counts as the outer one.
 //!
 //! # Units
 //! Nanoseconds, `start_ns` since the start of the trace; bytes; bytes in a second; `count` is the calls that begin in the
@@ -22,17 +26,17 @@
 //! which something is read, or written, and no such call says its bytes, they are not known. For a rank whose devices
 //! recorded no work, or that has none, nothing is known of what is exposed.
 
+mod buckets;
+
 use crate::device_busy::DeviceBusy;
-use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Analysis, AnalysisContext, Needs, Options, Outcome, Selection};
+use crate::io_calls::{IoCall, per_s};
+use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
+use buckets::{Buckets, bytes_of};
 use std::collections::BTreeMap;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{IoAction, Trace};
+use stepscope_trace::{IoAction, IoLayer, Trace};
 
 const DEFAULT_BUCKET_NS: i64 = 10_000_000;
-const MOST_BUCKETS: i64 = 100_000;
-/// Bits behind the point of a byte while bytes are spread, where there is room for them.
-const FRACTION_BITS: u32 = 62;
 
 columns! {
     /// The calls on files of one rank during one bucket.
@@ -40,6 +44,14 @@ columns! {
     pub struct IoBucket {
         /// The rank.
         rank: u32 => Count,
+        /// The layer of the calls, when rows are of layers.
+        layer: Option<IoLayer>,
+        /// The layer of the calls: `mpiio`, `stdio`, `posix` or `page_fault`.
+        layer => Text if (|selection| selection.group_by == Some(GroupBy::Layer)) = |row| row.layer,
+        /// What the calls do, when rows are of actions.
+        action: Option<IoAction>,
+        /// What the calls do: `read`, `write`, `open` or `metadata`.
+        action => Text if (|selection| selection.group_by == Some(GroupBy::Action)) = |row| row.action,
         /// When the bucket starts, counted from the start of the trace.
         start_ns: i64 => Nanoseconds,
         /// Length of the bucket.
@@ -54,6 +66,8 @@ columns! {
         read_bytes_per_s => BytesPerSecond = |row| row.per_s(row.read_bytes),
         /// `write_bytes` over the length of the bucket.
         write_bytes_per_s => BytesPerSecond = |row| row.per_s(row.write_bytes),
+        /// Number of calls that begin in the bucket over its length: calls in a second.
+        calls_per_s => Count = |row| row.per_s(Some(row.count)),
         /// Time in which at least one thread is in a call on a file.
         busy_ns: i64 => Nanoseconds,
         /// Time in which at least one thread reads.
@@ -66,8 +80,8 @@ columns! {
 }
 
 impl IoBucket {
-    fn per_s(&self, bytes: Option<i64>) -> Option<i64> {
-        bytes_per_s(i128::from(bytes?), i128::from(self.span_ns))
+    fn per_s(&self, number: Option<i64>) -> Option<i64> {
+        per_s(i128::from(number?), i128::from(self.span_ns))
     }
 }
 
@@ -80,11 +94,23 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<IoBucket> {
     let mut by_rank: BTreeMap<u32, Vec<IoCall>> = BTreeMap::new();
     context.get::<Vec<IoCall>>().iter().for_each(|call| by_rank.entry(call.rank).or_default().push(*call));
     let bucket_ns = context.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
-    let of_rank = |(rank, calls): (u32, Vec<IoCall>)| {
-        let buckets = Buckets::of(window(&calls)?, bucket_ns);
-        Some(of_rank(&buckets, rank, &calls, device_work(context, rank).as_ref()))
+    let group = |call: &IoCall| match context.selection.group_by {
+        Some(GroupBy::Layer) => (Some(call.event.layer), None),
+        Some(GroupBy::Action) => (None, Some(call.event.action)),
+        _ => (None, None),
     };
-    by_rank.into_iter().filter_map(of_rank).flatten().collect()
+    let mut rows = Vec::new();
+    for (rank, calls) in by_rank {
+        let Some(window) = window(&calls) else { continue };
+        let (buckets, device_work) = (Buckets::of(window, bucket_ns), device_work(context, rank));
+        let mut groups: BTreeMap<_, Vec<IoCall>> = BTreeMap::new();
+        calls.into_iter().for_each(|call| groups.entry(group(&call)).or_default().push(call));
+        for ((layer, action), calls) in groups {
+            let of_group = of_calls(&buckets, rank, &calls, device_work.as_ref());
+            rows.extend(of_group.into_iter().map(|row| IoBucket { layer, action, ..row }));
+        }
+    }
+    rows
 }
 
 /// From the first start to the last end; at least a nanosecond for each call.
@@ -101,57 +127,7 @@ fn device_work(context: &AnalysisContext<'_>, rank: u32) -> Option<IntervalSet> 
     of_rank.map(|(_, busy)| busy.any.clone()).reduce(|a, b| a.union(&b))
 }
 
-/// A window in buckets.
-struct Buckets {
-    window: Span,
-    width_ns: i64,
-}
-
-impl Buckets {
-    /// Buckets of `bucket_ns`, or as much wider as it takes.
-    fn of(window: Span, bucket_ns: i64) -> Self {
-        let mut buckets = Self { window, width_ns: bucket_ns };
-        while buckets.len() > MOST_BUCKETS {
-            buckets.width_ns = buckets.width_ns.saturating_mul(10);
-        }
-        buckets
-    }
-
-    fn first(&self) -> i64 {
-        self.window.start_ns.div_euclid(self.width_ns)
-    }
-
-    fn len(&self) -> i64 {
-        (self.window.end_ns - 1).div_euclid(self.width_ns) - self.first() + 1
-    }
-
-    /// The bucket of a moment in the window.
-    fn at(&self, at_ns: i64) -> usize {
-        (at_ns.min(self.window.end_ns - 1).div_euclid(self.width_ns) - self.first()) as usize
-    }
-
-    fn span(&self, at: usize) -> Span {
-        let start_ns = (self.first() + at as i64).saturating_mul(self.width_ns);
-        Span::new(start_ns, start_ns.saturating_add(self.width_ns)).intersect(self.window)
-    }
-
-    /// How much of each bucket `set` covers.
-    fn covered_ns(&self, set: &IntervalSet) -> Vec<i64> {
-        let mut covered = vec![0; self.len() as usize];
-        for span in set.spans() {
-            let mut start_ns = span.start_ns;
-            while start_ns < span.end_ns {
-                let at = self.at(start_ns);
-                let end_ns = self.span(at).end_ns.min(span.end_ns);
-                covered[at] += end_ns - start_ns;
-                start_ns = end_ns;
-            }
-        }
-        covered
-    }
-}
-
-fn of_rank(buckets: &Buckets, rank: u32, calls: &[IoCall], device_work: Option<&IntervalSet>) -> Vec<IoBucket> {
+fn of_calls(buckets: &Buckets, rank: u32, calls: &[IoCall], device_work: Option<&IntervalSet>) -> Vec<IoBucket> {
     let set = |is_in: &dyn Fn(&IoCall) -> bool| {
         IntervalSet::from_unsorted(calls.iter().filter(|call| is_in(call)).map(|call| call.span))
     };
@@ -165,6 +141,8 @@ fn of_rank(buckets: &Buckets, rank: u32, calls: &[IoCall], device_work: Option<&
     calls.iter().for_each(|call| count[buckets.at(call.span.start_ns)] += 1);
     let row = |at: usize| IoBucket {
         rank,
+        layer: None,
+        action: None,
         start_ns: buckets.span(at).start_ns,
         span_ns: buckets.span(at).duration_ns(),
         count: count[at],
@@ -180,85 +158,11 @@ fn of_rank(buckets: &Buckets, rank: u32, calls: &[IoCall], device_work: Option<&
     rows
 }
 
-/// The bytes of each bucket, of calls that do `action`.
-fn bytes_of(buckets: &Buckets, calls: &[IoCall], action: IoAction) -> Vec<Option<i64>> {
-    let (sized, unsized_): (Vec<&IoCall>, Vec<&IoCall>) =
-        calls.iter().filter(|call| call.event.action == action).partition(|call| call.event.bytes.is_some());
-    let (instants, lasting): (Vec<&IoCall>, Vec<&IoCall>) = sized.iter().partition(|call| call.span.is_empty());
-    let mut bytes = spread(buckets, &lasting);
-    for call in instants {
-        let sum = &mut bytes[buckets.at(call.span.start_ns)];
-        *sum = sum.saturating_add(call.event.bytes.unwrap_or(0));
-    }
-    let (has_sized, has_unsized) = (touched(buckets, &sized), touched(buckets, &unsized_));
-    let is_known = has_sized.into_iter().zip(has_unsized).map(|(sized, is_unsized)| sized || !is_unsized);
-    bytes.into_iter().zip(is_known).map(|(bytes, is_known)| is_known.then_some(bytes)).collect()
-}
-
-/// For each bucket whether any of `calls` runs in it.
-fn touched(buckets: &Buckets, calls: &[&IoCall]) -> Vec<bool> {
-    let mut changes = vec![0_i64; buckets.len() as usize + 1];
-    for IoCall { span, .. } in calls {
-        changes[buckets.at(span.start_ns)] += 1;
-        changes[buckets.at((span.end_ns - 1).max(span.start_ns)) + 1] -= 1;
-    }
-    let open = changes.iter().scan(0, |open, change| {
-        *open += change;
-        Some(*open > 0)
-    });
-    open.take(buckets.len() as usize).collect()
-}
-
-/// The bytes of calls that last, each spread evenly over its time, in each bucket. One pass over starts, ends and buckets: a call
-/// that lasts for all buckets costs no more than another.
-fn spread(buckets: &Buckets, calls: &[&IoCall]) -> Vec<i64> {
-    let bytes_of = |call: &IoCall| i128::from(call.event.bytes.unwrap_or(0));
-    let all = calls.iter().map(|call| bytes_of(call)).sum::<i128>();
-    let bits = (all.leading_zeros() - 2).min(FRACTION_BITS);
-    let half = (1 << bits) >> 1;
-    // What a call moves in a nanosecond, rounded down; the rest comes with its end.
-    let rate = |call: &IoCall| (bytes_of(call) << bits) / i128::from(call.span.duration_ns());
-    let by_time = |at_ns: fn(&IoCall) -> i64| {
-        let mut calls = calls.to_vec();
-        calls.sort_by_key(|call| at_ns(call));
-        calls.into_iter().peekable()
-    };
-    let mut starts = by_time(|call| call.span.start_ns);
-    let mut ends = by_time(|call| call.span.end_ns);
-    let (mut done, mut open, mut open_rate) = (0_i128, 0_i128, 0_i128);
-    let (mut now_ns, mut told) = (buckets.window.start_ns, 0_i128);
-    let mut bytes = Vec::with_capacity(buckets.len() as usize);
-    for at in 0..buckets.len() as usize {
-        let end_ns = buckets.span(at).end_ns;
-        loop {
-            let (start, end) = (starts.peek().map(|call| call.span.start_ns), ends.peek().map(|call| call.span.end_ns));
-            // What begins where the bucket ends is the next one's.
-            let start = start.filter(|ns| *ns < end_ns);
-            let end = end.filter(|ns| *ns <= end_ns);
-            let is_start = start.is_some_and(|start| end.is_none_or(|end| start < end));
-            let Some(next_ns) = (if is_start { start } else { end }) else { break };
-            open += open_rate * i128::from(next_ns - now_ns);
-            now_ns = next_ns;
-            if is_start {
-                open_rate += starts.next().map_or(0, rate);
-            } else if let Some(call) = ends.next() {
-                open_rate -= rate(call);
-                open -= rate(call) * i128::from(call.span.duration_ns());
-                done += bytes_of(call);
-            }
-        }
-        open += open_rate * i128::from(end_ns - now_ns);
-        now_ns = end_ns;
-        let come = done + ((open + half) >> bits);
-        bytes.push(i64::try_from(come - told).unwrap_or(i64::MAX));
-        told = come;
-    }
-    assert!(starts.next().is_none() && ends.next().is_none(), "every call lies in the buckets");
-    bytes
-}
-
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) }.needing(Needs::EachRank);
+    Analysis { options: Options { bucket: true, group_by: GROUPS, ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::EachRank);
+
+const GROUPS: &[GroupBy] = &[GroupBy::Rank, GroupBy::Layer, GroupBy::Action];
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))
@@ -322,6 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn layers_and_actions_have_rows_of_their_own_over_the_same_buckets() {
+        let mut trace = with_calls("rank 0 io 1 r.w.rr..o");
+        trace.io[1].layer = IoLayer::Stdio;
+        let lines = |group_by| {
+            let selection = Selection { group_by: Some(group_by), ..of_width(4) };
+            let name = |row: &IoBucket| match (row.layer, row.action) {
+                (Some(layer), None) => layer.as_str(),
+                (None, Some(action)) => action.as_str(),
+                _ => "-",
+            };
+            let line = |row: &IoBucket| {
+                format!("{} {} {} {}", name(row), row.start_ns / 1_000, row.count, row.busy_ns / 1_000)
+            };
+            io_curve(&trace, &selection).iter().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(GroupBy::Rank), ["- 0 2 2", "- 4 1 2", "- 8 1 1"]);
+        let of_layers = ["posix 0 1 1", "posix 4 1 2", "posix 8 1 1", "stdio 0 1 1", "stdio 4 0 0", "stdio 8 0 0"];
+        assert_eq!(lines(GroupBy::Layer), of_layers);
+        assert_eq!(lines(GroupBy::Action)[..3], ["read 0 1 1", "read 4 1 2", "read 8 0 0"]);
+        assert_eq!(lines(GroupBy::Action).len(), 9);
+    }
+
+    #[test]
     fn there_are_never_too_many_buckets() {
         let mut trace = with_calls("rank 0 io 1 r.r\nrank 1 io 1 w");
         for (at, slice) in trace.io.iter().map(|event| event.slice.index()).enumerate() {
@@ -380,6 +307,13 @@ mod tests {
             prop_assert_eq!(sum(|row| Some(row.count)), whole(|row| Some(row.count)));
             prop_assert_eq!(sum(|row| row.read_bytes), whole(|row| row.read_bytes));
             prop_assert_eq!(sum(|row| row.write_bytes), whole(|row| row.write_bytes));
+            for group_by in [GroupBy::Layer, GroupBy::Action] {
+                let parts = io_curve(&trace, &Selection { group_by: Some(group_by), ..selection.clone() });
+                let of = |rows: &[IoBucket], of: fn(&IoBucket) -> i64| rows.iter().map(of).sum::<i64>();
+                prop_assert_eq!(of(&parts, |row| row.count), of(&curve, |row| row.count));
+                prop_assert_eq!(of(&parts, |row| row.read_bytes.unwrap_or(0)), of(&curve, |row| row.read_bytes.unwrap_or(0)));
+                prop_assert_eq!(of(&parts, |row| row.write_bytes.unwrap_or(0)), of(&curve, |row| row.write_bytes.unwrap_or(0)));
+            }
             prop_assert!(curve.windows(2).all(|pair| pair[0].start_ns + pair[0].span_ns == pair[1].start_ns));
             if step.is_none() {
                 for bucket in &curve {

@@ -3,7 +3,11 @@
 //! read and written, the time in calls, and how fast and in what sizes data moved. Times are sums of the calls'
 //! durations, so calls of several threads at the same time all count. A bandwidth is the bytes of reads, or of writes,
 //! over the time in them. A request is a read or write that moved something; of its sizes there are the smallest, the
-//! median and the largest, each one that occurred.
+//! median and the largest, each one that occurred. What reads asked for and writes were given stands beside what moved: less
+//! moves at the end of a file, and where calls fail.
+//!
+//! A request is sequential when it begins where the one before of the same process on the same file ended. The first since
+//! the process opened the file, and those whose offset is not known, are neither sequential nor random.
 //!
 //! A call inside another call on a file of the same thread is how that was done, as where MPI or a stream of C calls the
 //! system: only the outer one counts, so that each byte counts once.
@@ -23,21 +27,22 @@
 //!
 //! # Edge cases
 //! A call that failed moved nothing. Reads and writes whose bytes are not known are counted, as `unsized`, too, and take time,
-//! but have no part in bytes, sizes and bandwidth; where no read, or no write, says its bytes they are not known. What
+//! but have no part in bytes, sizes and bandwidth; where no read, or no write, says its bytes they are not known. Of
+//! requests that say what they asked for, that is summed, of others it is not. What
 //! is called with a descriptor whose file the source does not tell is a row without a file. The longest call is the
 //! first of several. For one step, or a window, the calls that begin inside it.
 
-use crate::io_calls::{IoCall, bytes_per_s};
+use crate::io_calls::{IoCall, IoSums};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{IoAction, IoLayer, Process, ProcessId, SliceId, Trace};
+use stepscope_trace::{Process, ProcessId, SliceId, Trace};
 
 columns! {
     /// What was done with one file, or by one process.
-    #[derive(Clone, PartialEq, Eq, Debug)]
+    #[derive(Clone, PartialEq, Debug)]
     pub struct FileUse {
         /// The rank.
         rank: u32 => Count,
@@ -69,6 +74,8 @@ columns! {
         read_bytes_per_s: Option<i64> => BytesPerSecond,
         /// Bytes written over the time of writes, of the writes whose bytes are known.
         write_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Number of calls that failed.
+        errors: i64 => Count,
         /// Number of calls that open or create a file.
         opens: i64 => Count,
         /// Number of calls that read.
@@ -83,6 +90,17 @@ columns! {
         unsized_count: i64,
         /// Number of reads and writes whose bytes are not known.
         unsized => Count = |row| row.unsized_count,
+        /// Share of the reads and writes that begin where the one before of the same process on the same file ended.
+        /// Absent where no offsets are known.
+        sequential_ratio: Option<f64> => Ratio,
+        /// Share of the calls that neither read nor write, without page faults.
+        metadata_ratio: Option<f64> => Ratio,
+        /// Share of the time in calls that neither read nor write.
+        metadata_ns_ratio: Option<f64> => Ratio,
+        /// Bytes that reads asked for. Absent where it is not known.
+        read_asked_bytes: Option<i64> => Bytes,
+        /// Bytes that writes were given. Absent where it is not known.
+        write_asked_bytes: Option<i64> => Bytes,
         /// Time in reads.
         read_ns: i64 => Nanoseconds,
         /// Time in writes.
@@ -137,47 +155,11 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
     rows
 }
 
-/// One direction of a row.
-#[derive(Default)]
-struct Moved {
-    count: i64,
-    sized: i64,
-    bytes: i128,
-    ns: i64,
-    /// Time of those whose bytes are known.
-    sized_ns: i128,
-}
-
-impl Moved {
-    fn add(&mut self, bytes: Option<i64>, dur_ns: i64) {
-        self.count += 1;
-        self.ns = self.ns.saturating_add(dur_ns);
-        let Some(bytes) = bytes else { return };
-        self.sized += 1;
-        self.bytes += i128::from(bytes);
-        self.sized_ns += i128::from(dur_ns);
-    }
-
-    /// `None` where something moved and nothing says how much.
-    fn bytes(&self) -> Option<i64> {
-        (self.count == 0 || self.sized > 0).then(|| i64::try_from(self.bytes).unwrap_or(i64::MAX))
-    }
-
-    fn bytes_per_s(&self) -> Option<i64> {
-        bytes_per_s(self.bytes, self.sized_ns).filter(|_| self.sized > 0)
-    }
-}
-
 struct Sums {
     rank: u32,
     file: Option<StringId>,
     process: Option<ProcessId>,
-    count: i64,
-    opens: i64,
-    page_faults: i64,
-    total_ns: i64,
-    reads: Moved,
-    writes: Moved,
+    calls: IoSums,
     requests: Vec<i64>,
     processes: Vec<ProcessId>,
     files: Vec<StringId>,
@@ -190,12 +172,7 @@ impl Sums {
             rank: first.rank,
             file: Some(first.event.file).filter(|file| *file != StringTable::EMPTY && !by_process),
             process: by_process.then_some(first.process),
-            count: 0,
-            opens: 0,
-            page_faults: 0,
-            total_ns: 0,
-            reads: Moved::default(),
-            writes: Moved::default(),
+            calls: IoSums::default(),
             requests: Vec::new(),
             processes: Vec::new(),
             files: Vec::new(),
@@ -205,18 +182,7 @@ impl Sums {
 
     fn add(&mut self, call: &IoCall) {
         let IoCall { event, process, span, .. } = *call;
-        let dur_ns = span.duration_ns();
-        self.count += 1;
-        self.total_ns = self.total_ns.saturating_add(dur_ns);
-        match event.action {
-            IoAction::Read => {
-                self.reads.add(event.bytes, dur_ns);
-                self.page_faults += i64::from(event.layer == IoLayer::PageFault);
-            }
-            IoAction::Write => self.writes.add(event.bytes, dur_ns),
-            IoAction::Open => self.opens += 1,
-            IoAction::Metadata => {}
-        }
+        self.calls.add(call);
         self.requests.extend(event.bytes.filter(|bytes| *bytes > 0 && event.action.moves_bytes()));
         let order = |span: Span| (Reverse(span.duration_ns()), span.start_ns);
         if order(span) < order(self.longest.1) {
@@ -237,7 +203,7 @@ impl Sums {
         self.files.sort_unstable();
         self.files.dedup();
         let files = self.files.iter().filter(|file| **file != StringTable::EMPTY).count() as i64;
-        let Self { reads, writes, .. } = &self;
+        let IoSums { reads, writes, count, errors, opens, page_faults, total_ns, .. } = &self.calls;
         FileUse {
             rank: self.rank,
             file: self.file,
@@ -245,16 +211,22 @@ impl Sums {
             is_helper: None,
             files: self.process.map(|_| files),
             processes: self.processes.len() as i64,
-            count: self.count,
-            opens: self.opens,
-            page_faults: self.page_faults,
+            count: *count,
+            errors: *errors,
+            opens: *opens,
+            page_faults: *page_faults,
             reads: reads.count,
             writes: writes.count,
-            others: self.count - self.opens - reads.count - writes.count,
+            others: self.calls.others(),
             unsized_count: reads.count - reads.sized + writes.count - writes.sized,
             read_bytes: reads.bytes(),
             write_bytes: writes.bytes(),
-            total_ns: self.total_ns,
+            read_asked_bytes: reads.asked_bytes(),
+            write_asked_bytes: writes.asked_bytes(),
+            sequential_ratio: self.calls.sequential_ratio(),
+            metadata_ratio: self.calls.metadata_ratio(),
+            metadata_ns_ratio: self.calls.metadata_ns_ratio(),
+            total_ns: *total_ns,
             read_ns: reads.ns,
             write_ns: writes.ns,
             read_bytes_per_s: reads.bytes_per_s(),
@@ -268,7 +240,7 @@ impl Sums {
 }
 
 /// For each process whether another one of its rank started it.
-fn helpers(trace: &Trace) -> Vec<bool> {
+pub(crate) fn helpers(trace: &Trace) -> Vec<bool> {
     let known: FxHashSet<(u32, i64)> =
         trace.processes.iter().filter_map(|process| Some((process.rank, process.pid?))).collect();
     let is_helper = |process: &Process| process.parent_pid.is_some_and(|pid| known.contains(&(process.rank, pid)));
@@ -290,6 +262,7 @@ mod tests {
     use super::*;
     use crate::io_calls::tests::with_calls;
     use proptest::prelude::*;
+    use stepscope_trace::{IoAction, IoLayer};
 
     /// Rows as `rank/file calls=opens+reads+writes+others bytes read/written in time read/written`.
     fn lines(trace: &Trace, selection: Selection) -> Vec<String> {
@@ -355,6 +328,23 @@ mod tests {
     }
 
     #[test]
+    fn errors_jumps_and_what_was_asked_for_are_counted() {
+        let mut trace = with_calls("rank 0 io 1 o|r|r|rR|ww|c|c");
+        for (at, event) in trace.io.iter_mut().filter(|event| event.action == IoAction::Read).enumerate() {
+            event.offset = Some([0, 100, 0, 100][at]);
+        }
+        // The last read asks for more than there is; the last call fails.
+        (trace.io[4].bytes, trace.io[4].asked_bytes) = (Some(0), Some(500));
+        trace.io.last_mut().expect("a call").errno = Some(2);
+        let row = &io_files(&trace, &Selection::default())[0];
+        assert_eq!((row.count, row.errors, row.others), (8, 1, 2));
+        assert_eq!((row.read_bytes, row.read_asked_bytes), (Some(300), Some(800)));
+        assert_eq!((row.write_bytes, row.write_asked_bytes), (Some(200), Some(200)));
+        assert_eq!(row.sequential_ratio, Some(2.0 / 3.0), "one of three begins elsewhere");
+        assert_eq!((row.metadata_ratio, row.metadata_ns_ratio), (Some(3.0 / 8.0), Some(3.0 / 9.0)));
+    }
+
+    #[test]
     fn processes_and_what_they_are() {
         let mut trace = with_calls("rank 0 label 1 aabb.\nrank 0 io 1 r.r.r\nrank 1 io 1 rr..");
         // What was drawn as another rank becomes a worker of the first.
@@ -384,9 +374,13 @@ mod tests {
                     assert_eq!(row.count, row.opens + row.reads + row.writes + row.others);
                     assert!(row.total_ns >= row.read_ns + row.write_ns);
                     let bytes = [row.read_bytes, row.write_bytes].map(|bytes| bytes.unwrap_or(0));
-                    [row.count, row.opens, row.reads, row.writes, row.total_ns, bytes[0], bytes[1], row.unsized_count]
+                    let asked = [row.read_asked_bytes, row.write_asked_bytes].map(|bytes| bytes.unwrap_or(0));
+                    [
+                        row.count, row.opens, row.reads, row.writes, row.total_ns, bytes[0], bytes[1], asked[0], asked[1],
+                        row.unsized_count,
+                    ]
                 };
-                rows.iter().map(parts).fold([0; 8], |sum, row| std::array::from_fn(|at| sum[at] + row[at]))
+                rows.iter().map(parts).fold([0; 10], |sum, row| std::array::from_fn(|at| sum[at] + row[at]))
             };
             prop_assert_eq!(sums(None), sums(Some(GroupBy::Process)));
         }

@@ -43,6 +43,7 @@ pub mod io_curve;
 pub mod io_files;
 mod joined;
 pub mod kernel_durations;
+pub mod io_summary;
 pub mod kernels;
 pub mod lateness;
 pub mod launch_statistics;

@@ -49,6 +49,14 @@ choices! {
         Properties = "properties",
         /// All calls of one process.
         Process = "process",
+        /// One rank.
+        Rank = "rank",
+        /// One step.
+        Step = "step",
+        /// One layer of software through which files are used.
+        Layer = "layer",
+        /// What calls on files do: read, write, open, or anything else.
+        Action = "action",
     }
 }
 
@@ -59,6 +67,8 @@ choices! {
         Tb = "tb",
         /// Holistic Trace Analysis.
         Hta = "hta",
+        /// DFAnalyzer, which reads the traces of DFTracer.
+        DfAnalyzer = "dfanalyzer",
     }
 }
 

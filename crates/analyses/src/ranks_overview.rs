@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stepscope_align::Calls;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{SliceId, SliceKind, SliceRole, Step, StepSource, Trace, TrackKind};
+use stepscope_trace::{SliceId, SliceKind, SliceRole, Step, StepSource, Trace, Track, TrackKind};
 
 columns! {
     /// One step of one rank, or the average over a rank's complete steps.
@@ -215,14 +215,7 @@ impl Shared for BTreeMap<u32, RankBusy> {
             if ranks.get(&rank).is_some_and(|busy| busy.has_device_events) {
                 continue;
             }
-            let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
-            // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
-            let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
-            let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
-                ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
-            let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
-            let computing = spans(computing).subtract(&spans(communicating));
-            operators.entry(rank).or_default().extend(computing.spans());
+            operators.entry(rank).or_default().extend(computing(trace, calls, track).spans());
         }
         for work in calls.calls.iter().filter_map(|call| call.work) {
             let rank = trace.rank_of_track(trace.slices.track[work.index()]);
@@ -238,6 +231,17 @@ impl Shared for BTreeMap<u32, RankBusy> {
         }
         ranks
     }
+}
+
+/// When a thread is in an operator, but neither asks for a collective nor waits for one.
+pub(crate) fn computing(trace: &Trace, calls: &Calls, track: &Track) -> IntervalSet {
+    let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
+    // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
+    let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
+    let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
+        ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
+    let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(|id| trace.slices.span(id)));
+    spans(computing).subtract(&spans(communicating))
 }
 
 pub(crate) const ANALYSIS: Analysis =

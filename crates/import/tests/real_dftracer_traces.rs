@@ -2,8 +2,8 @@
 //! counted row by row, and what holds after damage.
 
 use std::path::{Path, PathBuf};
-use stepscope_analyses::Selection;
 use stepscope_analyses::step_breakdown::step_breakdown;
+use stepscope_analyses::{AnalysisContext, Compat, Selection, Values, find};
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::{FindingCode, IoAction, Trace};
 
@@ -42,6 +42,37 @@ fn everything_equals_an_independent_count() {
     assert_eq!(counts(&trace), [25_728, 25_728, 829, 243_994, 61_512_836, 3_319_439_000]);
     assert_eq!(trace.findings.count(FindingCode::AmbiguousFile), 124);
     assert_eq!(trace.ranks(), [0, 1, 2, 3]);
+}
+
+/// Rows of the summary of DFAnalyzer as `rank category calls total busy bytes files`, times in ns.
+fn facts_of_dfanalyzer(trace: &Trace) -> Vec<String> {
+    let selection = Selection { compat: Some(Compat::DfAnalyzer), ..Selection::default() };
+    let table = (find("io_summary").expect("an analysis").run)(&AnalysisContext::new(trace, &selection)).table;
+    let cell = |name: &str, row: usize| match &table.column(name).expect("a column").values {
+        Values::Int(values) => values[row].expect("a number").to_string(),
+        Values::Text(values) => values[row].as_deref().expect("a text").to_string(),
+        _ => panic!("{name} is neither a number nor a text"),
+    };
+    let names = ["rank", "category", "count", "total_ns", "busy_ns", "bytes", "files"];
+    (0..table.len()).map(|row| names.map(|name| cell(name, row)).join(" ")).collect()
+}
+
+/// `dfanalyzer.py` beside the fixtures counted them by DFAnalyzer's definitions.
+#[test]
+fn the_summary_of_dfanalyzer_is_what_a_script_counts() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/dftracer");
+    let counted = std::fs::read_to_string(fixtures.join("dfanalyzer.txt")).expect("what the script printed");
+    let mut jobs: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in counted.lines() {
+        match jobs.last_mut() {
+            Some((_, rows)) if line.contains(' ') => rows.push(line),
+            _ => jobs.push((line, Vec::new())),
+        }
+    }
+    assert_eq!(jobs.len(), 6);
+    for (job, rows) in jobs {
+        assert_eq!(facts_of_dfanalyzer(&open(fixtures.join(job)).expect("a trace")), rows, "{job}");
+    }
 }
 
 #[test]

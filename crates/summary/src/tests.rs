@@ -1,7 +1,8 @@
 use super::*;
 use stepscope_analyses::{AnalysisContext, Needs, RankAdvice, RankRows, Selection, catalogue, condensed};
-use stepscope_trace::Contents;
+use stepscope_base::StringId;
 use stepscope_trace::simulated::{Job, Schedule};
+use stepscope_trace::{Contents, IoAction, IoEvent, IoLayer, SliceId};
 
 fn summary_of(trace: &Trace) -> Summary {
     let all = Selection::default();
@@ -26,6 +27,12 @@ fn names() -> impl Iterator<Item = &'static str> {
     kept.map(|analysis| analysis.name)
 }
 
+/// A call that says all that can be said.
+fn call(slice: SliceId, file: StringId) -> IoEvent {
+    let (layer, action, bytes, asked_bytes) = (IoLayer::Posix, IoAction::Read, Some(0), Some(i64::MAX));
+    IoEvent { slice, layer, action, file, bytes, asked_bytes, offset: Some(7), errno: Some(u16::MAX) }
+}
+
 /// All that a summary holds.
 fn text(summary: &Summary) -> String {
     let Summary { trace, contents, results, rows, rows_in_steps, advice, .. } = summary;
@@ -34,13 +41,14 @@ fn text(summary: &Summary) -> String {
     let texts = (0..strings.len()).map(|at| strings.get(stepscope_base::StringId::from_index(at)).to_string());
     let events: Vec<_> = trace.device_events.iter().map(|event| (event.slice, event.launch, event.op)).collect();
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {events:?} {:?} {contents:?} {results:?} {rows:?} {rows_in_steps:?} {advice:?} {tables:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {events:?} {:?} {contents:?} {results:?} {rows:?} {rows_in_steps:?} {advice:?} {tables:?}",
         texts.collect::<Vec<_>>(),
         trace.processes,
         trace.devices,
         trace.tracks,
         trace.slices,
         trace.ops,
+        trace.io,
         trace.collectives,
         trace.steps,
         trace.findings,
@@ -53,6 +61,7 @@ fn what_is_written_comes_back() {
     for has_devices in [true, false] {
         let mut trace = simulated(has_devices);
         trace.facts.push(("torch_version".into(), "2.13.0".into()));
+        trace.io = vec![call(SliceId(0), trace.strings.intern("/data/a"))];
         trace.findings.add(stepscope_trace::FindingCode::RankFromName, || "rank 1: a.json".into());
         trace.findings.add_count(stepscope_trace::FindingCode::RankFromName, 9);
         let summary = summary_of(&trace);

@@ -72,6 +72,31 @@ pub struct IoEvent {
     pub file: StringId,
     /// Bytes moved.
     pub bytes: Option<i64>,
+    /// Bytes asked for.
+    pub asked_bytes: Option<i64>,
     /// Where in the file.
     pub offset: Option<i64>,
+    /// The error that it gave, as the system numbers them; 0 where the source says only that it failed. `None` for no
+    /// error.
+    pub errno: Option<u16>,
+}
+
+impl IoEvent {
+    /// The error of a call of which only that it failed is known.
+    pub const UNKNOWN_ERROR: u16 = 0;
+
+    /// True for a call that gave an error.
+    pub fn has_failed(&self) -> bool {
+        self.errno.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_small() {
+        assert!(size_of::<IoEvent>() <= 64, "traces have millions of them");
+    }
 }

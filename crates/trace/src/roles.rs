@@ -13,6 +13,10 @@ pub enum SliceRole {
     GarbageCollection,
     /// A call of a device's API that takes memory from the device or gives it back, and may wait for all its work.
     DeviceAllocation,
+    /// A label within which the program computes, of a source that records no operators.
+    Compute,
+    /// A label within which the program reads or prepares samples.
+    Reader,
 }
 
 impl SliceRole {
@@ -24,6 +28,7 @@ impl SliceRole {
             Self::DeviceAllocation => kind.is_api_call(),
         }
     }
+            Self::Compute | Self::Reader => kind == SliceKind::Annotation,
 }
 
 impl Trace {

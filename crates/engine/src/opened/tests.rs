@@ -172,6 +172,62 @@ fn some_of_three_ranks_are_put_together() {
     check_against_events(folder.path());
 }
 
+/// The recorded run of two ranks, whose processes also read and write files at all times.
+fn two_ranks_with_files() -> tempfile::TempDir {
+    use stepscope_capture::IoCall;
+    use stepscope_capture::io::IoFunction::{Lseek, Open, Pread, Pwrite};
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/ddp-cpu");
+    std::fs::copy(recorded.join("run.json"), folder.path().join("run.json")).unwrap();
+    for rank in ["rank=0", "rank=1"] {
+        std::fs::create_dir(folder.path().join(rank)).unwrap();
+        for entry in std::fs::read_dir(recorded.join(rank)).unwrap() {
+            let part = entry.unwrap().path();
+            let mut capture = stepscope_run::read_part(&part).unwrap();
+            capture.files = vec!["/data/a".into(), "/data/b".into(), "/out/c".into()];
+            let (first, last) = (capture.opened_ns, capture.events.iter().map(|event| event.end_ns).max().unwrap());
+            let between = (last - first) / 400;
+            let call = |at: i64| {
+                let (file, function) = match at % 7 {
+                    0 => (at % 2, Open),
+                    1 => (2, Pwrite),
+                    2 => (0, Lseek),
+                    _ => (at / 10 % 2, Pread),
+                };
+                let bytes = function.moves_bytes().then_some(4_096 * (at % 3));
+                let start_ns = first + at * between;
+                IoCall {
+                    thread: 0,
+                    start_ns,
+                    end_ns: start_ns + between * (1 + at % 3) / 4,
+                    function,
+                    errno: if at % 50 == 0 { 2 } else { 0 },
+                    file: Some(file as u32),
+                    other_file: None,
+                    bytes,
+                    asked_bytes: bytes.filter(|_| at % 2 == 0).map(|bytes| bytes + 1),
+                    offset: bytes.map(|_| at * 4_096),
+                }
+            };
+            capture.io = (0..400).map(call).collect();
+            let again = folder.path().join(rank).join(part.file_name().unwrap());
+            stepscope_run::write_part(&again, &capture).unwrap();
+        }
+    }
+    folder
+}
+
+#[test]
+fn calls_on_files_of_ranks_are_those_of_all_events() {
+    let folder = two_ranks_with_files();
+    let run = check_against_events(folder.path());
+    for name in ["io_summary", "io_files", "io_curve"] {
+        let rows = run.analyze(crate::find_analysis(name).unwrap(), &Selection::default()).unwrap().results;
+        let Values::Int(ranks) = &rows.column("rank").unwrap().values else { panic!() };
+        assert!(ranks.contains(&Some(0)) && ranks.contains(&Some(1)), "{name}");
+    }
+}
+
 #[test]
 fn only_what_compares_ranks_event_by_event_needs_all_events() {
     let named = |compat: Option<Compat>| {

@@ -192,5 +192,7 @@ fn write_io(document: &mut Document<'_>, row: &IoEvent) {
         json.text("file", document.trace.strings.get(row.file));
     }
     row.bytes.into_iter().for_each(|bytes| json.int("bytes", bytes));
+    row.asked_bytes.into_iter().for_each(|bytes| json.int("asked bytes", bytes));
     row.offset.into_iter().for_each(|offset| json.int("offset", offset));
+    row.errno.into_iter().for_each(|errno| json.int("errno", errno.into()));
 }

@@ -141,7 +141,9 @@ fn check_io(trace: &Trace, table: &[RecordBatch]) {
     check_texts(table, "action", rows, |row| row.action.as_str());
     check_texts(table, "file", rows, |row| trace.strings.get(row.file));
     check_ints(table, "bytes", rows, |row| row.bytes);
+    check_ints(table, "asked_bytes", rows, |row| row.asked_bytes);
     check_ints(table, "offset", rows, |row| row.offset);
+    check_ints(table, "errno", rows, |row| row.errno.map(i64::from));
     check_ints(table, "dur_ns", rows, |row| Some(trace.slices.span(row.slice).duration_ns()));
 }
 

@@ -70,7 +70,11 @@ impl AlignedCapture<'_> {
             let slice = builder.add_slice(tracks[&call.thread], SliceKind::Io, name, start_ns, dur_ns);
             let (layer, action) = (layer(call), action(call));
             let file = path(call.file).unwrap_or(StringTable::EMPTY);
-            builder.add_io_event(IoEvent { slice, layer, action, file, bytes: call.bytes, offset: call.offset });
+            let IoCall { bytes, offset, .. } = *call;
+            // What is not said apart is what was moved.
+            let asked_bytes = call.asked_bytes.or(bytes);
+            let errno = Some(call.errno).filter(|errno| *errno != 0);
+            builder.add_io_event(IoEvent { slice, layer, action, file, bytes, asked_bytes, offset, errno });
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::text;
 use crate::name_tables::{is_open_call, is_process_call, is_read_call, is_write_call};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{FindingCode, IoAction, IoLayer, SliceKind, TraceBuilder};
+use stepscope_trace::{FindingCode, IoAction, IoLayer, SliceKind, SliceRole, TraceBuilder};
 
 /// What all events of one category and name are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Calls {
     known: FxHashMap<Vec<u8>, FxHashMap<Vec<u8>, Call>>,
     /// Those used of late, by a few of their bytes.
     recent: Vec<Option<Recent>>,
+    /// What labels are about, by their name.
+    roles: BTreeMap<StringId, SliceRole>,
 }
 
 #[derive(Clone, Debug)]
@@ -75,12 +78,21 @@ impl Calls {
         call
     }
 
+    /// What labels are about, by their name.
+    pub(super) fn roles(&self) -> Vec<(StringId, SliceRole)> {
+        self.roles.iter().map(|(name, role)| (*name, *role)).collect()
+    }
+
     fn learn(&mut self, category: &[u8], name: &[u8], builder: &mut TraceBuilder) -> Call {
         let text = text::decode(name);
         if text.is_repaired {
             builder.findings.add(FindingCode::RepairedText, || text.text.chars().take(80).collect());
         }
-        let call = Call::of(&text::decode(category).text, &text.text, builder.strings.intern(&text.text));
+        let decoded = text::decode(category);
+        let call = Call::of(&decoded.text, &text.text, builder.strings.intern(&text.text));
+        if call.kind == SliceKind::Annotation {
+            self.roles.extend(role_of_label(&decoded.text, &text.text).map(|role| (call.name, role)));
+        }
         self.known.entry(category.to_vec()).or_default().insert(name.to_vec(), call);
         call
     }
@@ -133,9 +145,32 @@ impl Call {
     }
 }
 
+/// What a label is about. DLIO's category for its framework has more than computing; what reads a sample in its
+/// category of loaders is `__getitem__`.
+fn role_of_label(category: &str, text: &str) -> Option<SliceRole> {
+    let last = text.rsplit('.').next();
+    match category {
+        "compute" | "ai.compute" => Some(SliceRole::Compute),
+        "ai_framework" if last == Some("compute") => Some(SliceRole::Compute),
+        "reader" | "data" | "ai.data" => Some(SliceRole::Reader),
+        "data_loader" if last == Some("__getitem__") => Some(SliceRole::Reader),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_say_what_computes_and_what_reads() {
+        assert_eq!(role_of_label("compute", "forward"), Some(SliceRole::Compute));
+        assert_eq!(role_of_label("ai_framework", "TorchFramework.compute"), Some(SliceRole::Compute));
+        assert_eq!(role_of_label("ai_framework", "TorchFramework.checkpoint"), None);
+        assert_eq!(role_of_label("reader", "NPZReader.open"), Some(SliceRole::Reader));
+        assert_eq!(role_of_label("data_loader", "TorchDataset.__getitem__"), Some(SliceRole::Reader));
+        assert_eq!(role_of_label("data_loader", "TorchDataset.__len__"), None);
+    }
 
     fn call(category: &str, text: &str) -> (SliceKind, Option<(IoLayer, IoAction)>, Role) {
         let call = Call::of(category, text, StringId(1));

@@ -98,6 +98,7 @@ impl Rows {
         self.processes.finish(&self.hashes, &mut self.builder);
         self.iterations.finish(&mut self.builder);
         self.samples.finish(&mut self.builder);
+        self.builder.roles = self.calls.roles();
         self.builder.findings.add(FindingCode::NoDeviceEvents, || self.builder.name.clone());
         self.builder.finish()
     }
@@ -167,7 +168,11 @@ impl Rows {
         let moves_bytes = action.moves_bytes();
         let bytes = if moves_bytes { bytes_moved(layer, args) } else { None };
         let offset = Some(args.offset).filter(|_| moves_bytes).and_then(integer).filter(|offset| *offset >= 0);
-        let event = IoEvent { slice, layer, action, file: StringTable::EMPTY, bytes, offset };
+        let asked_bytes = if moves_bytes { bytes_asked(layer, args) } else { None };
+        // The calls answer -1, and the number of the error is not written.
+        let has_failed = integer(args.result).is_some_and(|result| result < 0);
+        let errno = has_failed.then_some(IoEvent::UNKNOWN_ERROR);
+        let event = IoEvent { slice, layer, action, file: StringTable::EMPTY, bytes, asked_bytes, offset, errno };
         let file = match args.file {
             FileName::Missing => StringTable::EMPTY,
             FileName::Path(path) => self.path(path),
@@ -281,7 +286,17 @@ impl Rows {
 /// What a read or write moved: the call's own answer, or else what it was asked for. A call that failed moved nothing.
 /// Buffered streams count items.
 fn bytes_moved(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
-    let count = integer(if args.result.is_empty() { args.count } else { args.result })?.max(0);
+    bytes_of(layer, integer(if args.result.is_empty() { args.count } else { args.result })?.max(0), args)
+}
+
+/// What a read or write was asked for. MPI counts elements of a type that is not written.
+fn bytes_asked(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
+    let count = integer(args.count).filter(|count| *count >= 0 && layer != IoLayer::MpiIo)?;
+    bytes_of(layer, count, args)
+}
+
+/// Bytes of what a call counts.
+fn bytes_of(layer: IoLayer, count: i64, args: &Args<'_>) -> Option<i64> {
     match layer {
         IoLayer::Stdio if !args.size.is_empty() => count.checked_mul(integer(args.size)?),
         IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo | IoLayer::PageFault => Some(count),

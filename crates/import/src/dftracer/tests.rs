@@ -24,12 +24,14 @@ fn slices(trace: &Trace) -> Vec<String> {
     trace.slices.ids().map(slice).collect()
 }
 
-/// Calls as `layer action bytes@offset file`.
+/// Calls as `layer action bytes@offset file`, `of` what was asked for where that is something else.
 fn calls(trace: &Trace) -> Vec<String> {
     let shown = |number: Option<i64>| number.map_or("-".into(), |number| number.to_string());
     let call = |io: &IoEvent| {
         let (layer, action, file) = (io.layer.as_str(), io.action.as_str(), trace.strings.get(io.file));
-        format!("{layer} {action} {}@{} {file}", shown(io.bytes), shown(io.offset))
+        let asked = io.asked_bytes.filter(|asked| io.bytes != Some(*asked)).map(|asked| format!(" of {asked}"));
+        let (asked, failed) = (asked.unwrap_or_default(), if io.has_failed() { " failed" } else { "" });
+        format!("{layer} {action} {}{asked}@{} {file}{failed}", shown(io.bytes), shown(io.offset))
     };
     trace.io.iter().map(call).collect()
 }
@@ -61,7 +63,7 @@ fn strings_for_numbers_and_the_sum_of_thread_and_process() {
 "#,
     );
     assert_eq!(slices(&trace), ["io open 0+3000 @1000/1000", "io pread64 4000+2000 @1000/1007"]);
-    assert_eq!(calls(&trace), ["posix open -@- /data/a", "posix read 70@40 /data/a"]);
+    assert_eq!(calls(&trace), ["posix open -@- /data/a", "posix read 70 of 100@40 /data/a"]);
     assert_eq!(trace.processes[0].host.as_deref(), Some("corona237"));
     assert_eq!(trace.start_unix_ns, Some(50_000));
     assert_eq!(findings(&trace), ["UnclosedList x1"]);
@@ -85,7 +87,7 @@ fn a_worker_that_was_forked_is_a_process_of_its_own() {
     ];
     assert_eq!(processes, expected);
     assert!(slices(&trace).contains(&"io write 7000+1000 @1006/1006".into()));
-    assert_eq!(calls(&trace), ["posix write 0@- x"], "a call that failed moved nothing");
+    assert_eq!(calls(&trace), ["posix write 0 of 9@- x failed"], "a call that failed moved nothing");
     assert_eq!(findings(&trace), [""; 0]);
 }
 
@@ -102,7 +104,7 @@ fn hashes_of_16_bits_collide() {
 {"id":7,"name":"PR","cat":"dftracer","pid":8,"tid":8,"ph":"M","args":{"name":"rank","value":"3"}}
 ]"#,
     );
-    assert_eq!(calls(&trace), ["stdio read 3072@- /a", "stdio open -@- /b", "stdio open -@- "]);
+    assert_eq!(calls(&trace), ["stdio read 3072 of 8192@- /a", "stdio open -@- /b", "stdio open -@- "]);
     assert_eq!(findings(&trace), ["AmbiguousFile x1", "UnnamedFile x1"]);
     let ranks: Vec<_> = trace.processes.iter().map(|p| (p.pid, p.rank, p.host.as_deref())).collect();
     assert_eq!(ranks, [(Some(7), 0, Some("corona173")), (Some(8), 3, None)]);

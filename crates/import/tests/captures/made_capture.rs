@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use stepscope_capture::device::{ActivityRecord, encode};
+use stepscope_capture::io::IoRecord;
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_MAGIC, Tag, VERSION, first_word, padded, scope,
 };
@@ -114,6 +115,17 @@ impl MadeCapture {
     pub(crate) fn sample(&mut self, at_ns: i64, name: &str, value: i64) {
         let name = self.name(name);
         self.add(at_ns, Tag::Counter, &[name.into(), value as u64], "");
+    }
+
+    /// The path of a file that calls name by a number.
+    pub(crate) fn file(&mut self, number: u32, path: &str) {
+        self.add(0, Tag::File, &[u64::from(number) | (path.len() as u64) << 32], path);
+    }
+
+    /// A call on a file.
+    pub(crate) fn io(&mut self, at_ns: i64, record: &IoRecord) {
+        let (words, len) = record.words();
+        self.add(at_ns, Tag::Io, &words[..len], "");
     }
 
     /// Memory of a device is allocated.

@@ -63,7 +63,9 @@ pub(super) fn host_args(trace: &Trace, slice: SliceId) -> Args {
         add(&mut args, "action", row.action.as_str());
         add_text(trace, &mut args, "file", row.file);
         add_known(&mut args, "bytes", row.bytes);
+        add_known(&mut args, "asked bytes", row.asked_bytes);
         add_known(&mut args, "offset", row.offset);
+        add_known(&mut args, "errno", row.errno);
     }
     args
 }

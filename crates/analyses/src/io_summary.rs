@@ -1,0 +1,228 @@
+//! # Definition
+//! For each step of each rank, how much of it is input and output that computing hides or does not hide.
+//! Every nanosecond of the step belongs to exactly one part. While the rank computes these are: hidden input, hidden
+//! output, or only computing. While it does not: exposed input, exposed output, or other. The parts sum to the step,
+//! always. Each rank has a row with the sums over its steps, given when no single step was asked for: its `row` is `sum`,
+//! that of a step `one`.
+//!
+//! - Computing is the time in which a computing kernel runs on a device of the rank. On a rank without device events it is
+//!   the time in which the thread that runs the steps is in an operator, but does not wait for a collective or for data and
+//!   is in no call on a file. In traces that have neither it is that in labels that say that they compute.
+//! - Output is calls on files that the rank writes: checkpoints, logs. Input is calls on all other files, and waits of the
+//!   training loop for its next batch.
+//! - While nothing computes, only the process that runs the steps counts: what its helpers, such as workers of a
+//!   `DataLoader`, read in advance holds up nobody. While the rank computes, all of its processes count.
+//! - Of input and output at the same moment the first of these counts: the thread that runs the steps waits for data or is
+//!   in a call of input; anything is in a call of output; anything else is in a call of input.
+//!
+//! Grouped by layer, a row is one layer of a rank over all of its time: how often it is used, with which errors, for how
+//! long, how much of that the rank computes beside, what it moves, how fast, and in which order. Layers lie in each other,
+//! so that they do not sum to anything:
+//!
+//! - `application`: labels of the program that calls on files lie directly in, without those of the reader;
+//! - `reader`: waits of the training loop for its next batch, and labels that say that they read samples;
+//! - `mpiio`, `stdio`, `posix`: calls of MPI's file interface, of C's streams, and of the system. What lies in a call of
+//!   the same layer is a part of it;
+//! - `page_fault`: pages of mapped files that were touched, as `io_files` counts them. Their time and bytes are not known.
+//!
+//! `--compat dfanalyzer` gives the summary of DFAnalyzer by its preset `posix`, with its facts about calls that read,
+//! write and do anything else, and its rules. Its totals are wrong in these ways, and here they are right: it leaves out
+//! calls whose file is not known or is not given by a hash, and files in folders of the system; it knows the names of ten
+//! calls that move bytes, so that `pread64` moves none; it takes the items of `fread` for bytes; it divides bytes by calls
+//! of every kind for a mean request; its count of nodes is always 0; and what is overlapped it computes from sums of
+//! durations, not from when calls run. It prints sums over all ranks; here each rank has rows.
+//!
+//! # Units
+//! Nanoseconds; bytes; bytes in a second; counts, also of calls in a second; shares from 0 to 1.
+//!
+//! # Source
+//! Calls on files as for `io_files`; waits for data as for `step_breakdown`; computing as for `ranks_overview`, of the
+//! thread that runs the steps.
+//!
+//! # Edge cases
+//! Where nothing says when a rank computes, what is hidden is not known, and all input and output counts as exposed. A rank
+//! without calls on files and waits for data has no rows. Without marked steps the whole trace is one, and all processes
+//! that no other one of the rank started run it. Steps that were cut count in the sum. A step counts the calls that begin
+//! in it; its time has the calls that reach into it. A call on a file that is not known is output if it writes, else input.
+
+mod dfanalyzer;
+mod layers;
+mod rank_io;
+
+use crate::context::Shared;
+use crate::io_calls::{IoCall, IoSums, io_calls};
+use crate::{Analysis, AnalysisContext, Compat, GroupBy, Needs, Options, Outcome, Selection};
+use rank_io::{Parts, RankIo};
+pub(crate) use rank_io::{Runners, is_output, written_files};
+use std::collections::BTreeMap;
+use stepscope_trace::{Step, StepSource, Trace};
+
+columns! {
+    /// Input and output of one step of a rank, or of all its steps.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct StepIo {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the step. Absent for the sum.
+        step: Option<i64> => Count,
+        /// When the step starts on the host, counted from the start of the trace. Absent for the sum.
+        start_ns: Option<i64> => Nanoseconds,
+        /// Length of the step on the host. It is the sum of all parts.
+        total_ns: i64 => Nanoseconds,
+        /// Time in which the rank only computes. Absent where nothing says when it does.
+        compute_ns: Option<i64> => Nanoseconds,
+        /// Time in which the rank computes, and reads or waits for data. Absent where nothing says when it computes.
+        hidden_input_ns: Option<i64> => Nanoseconds,
+        /// Time in which the rank reads or waits for data, and does not compute.
+        exposed_input_ns: i64 => Nanoseconds,
+        /// Time in which the rank computes, and writes files, such as checkpoints. Absent where nothing says when it
+        /// computes.
+        hidden_output_ns: Option<i64> => Nanoseconds,
+        /// Time in which the rank writes files, such as checkpoints, and does not compute.
+        exposed_output_ns: i64 => Nanoseconds,
+        /// The rest of the step.
+        other_ns: i64 => Nanoseconds,
+        /// Number of calls on files that begin in the step.
+        count: i64 => Count,
+        /// Number of those calls that failed.
+        errors: i64 => Count,
+        /// Bytes read by those calls.
+        read_bytes: Option<i64> => Bytes,
+        /// Bytes written by those calls.
+        write_bytes: Option<i64> => Bytes,
+        /// Whether all of the step was recorded. Absent for the sum.
+        is_complete: Option<bool> => Flag,
+        /// How the limits of the step are known. Absent for the sum.
+        source: Option<StepSource> => Text,
+        /// What the row is: `one` for one step, `sum` for all steps of the rank together.
+        row => Text = |row| if row.step.is_some() { "one" } else { "sum" },
+    }
+}
+
+/// Every step asked for, by rank and start, each rank's sum after its steps.
+pub fn io_summary(trace: &Trace, selection: &Selection) -> Vec<StepIo> {
+    rows(&AnalysisContext::new(trace, selection))
+}
+
+/// The same of a context.
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<StepIo> {
+    let (trace, selection, ranks) = (context.trace, context.selection, context.get::<IoOfRanks>());
+    let steps: Vec<&Step> = match selection.complete_steps {
+        true => selection.complete_steps(trace).collect(),
+        false => selection.steps(trace).collect(),
+    };
+    let mut rows = Vec::new();
+    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+        let Some(of_rank) = ranks.get(steps[0].rank) else { continue };
+        let mut sum = Sum::default();
+        for step in steps {
+            let (parts, calls) = (of_rank.parts(step.span), ranks.calls_in(step));
+            let row = of_parts(step.rank, parts, &IoSums::of(calls));
+            let (start_ns, is_complete) = (Some(step.span.start_ns), Some(step.is_complete));
+            rows.push(StepIo { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row });
+            sum.add(parts, calls);
+        }
+        if selection.step.is_none() {
+            rows.push(of_parts(steps[0].rank, sum.parts, &sum.calls));
+        }
+    }
+    rows
+}
+
+/// All steps of a rank together.
+#[derive(Default)]
+struct Sum {
+    parts: Parts,
+    calls: IoSums,
+}
+
+impl Sum {
+    fn add(&mut self, parts: Parts, calls: &[IoCall]) {
+        self.parts = self.parts.and(parts);
+        calls.iter().for_each(|call| self.calls.add(call));
+    }
+}
+
+fn of_parts(rank: u32, parts: Parts, calls: &IoSums) -> StepIo {
+    let (step, start_ns, is_complete, source) = (None, None, None, None);
+    let Parts { compute_ns, hidden_input_ns, exposed_input_ns, hidden_output_ns, exposed_output_ns, other_ns, .. } =
+        parts;
+    let known = |ns: i64| Some(ns).filter(|_| parts.is_compute_known);
+    StepIo {
+        rank,
+        step,
+        start_ns,
+        total_ns: parts.total_ns(),
+        compute_ns: known(compute_ns),
+        hidden_input_ns: known(hidden_input_ns),
+        exposed_input_ns,
+        hidden_output_ns: known(hidden_output_ns),
+        exposed_output_ns,
+        other_ns,
+        count: calls.count,
+        errors: calls.errors,
+        read_bytes: calls.reads.bytes(),
+        write_bytes: calls.writes.bytes(),
+        is_complete,
+        source,
+    }
+}
+
+/// What each rank does with files, over all of its time, whatever part of it is asked for; without ranks that neither
+/// call files nor wait for data.
+pub(crate) struct IoOfRanks {
+    ranks: BTreeMap<u32, RankIo>,
+    /// All calls, by rank and start.
+    calls: Vec<IoCall>,
+}
+
+impl Shared for IoOfRanks {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let (trace, selection) = (context.trace, context.selection);
+        let whole = Selection { ranks: selection.ranks.clone(), ..Selection::default() };
+        let mut calls = io_calls(trace, &whole);
+        calls.sort_by_key(|call| (call.rank, call.span.start_ns));
+        let mut all = Self { ranks: BTreeMap::new(), calls };
+        let asked = trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank));
+        all.ranks = asked.filter_map(|rank| Some((rank, RankIo::of(context, rank, all.calls_of(rank))?))).collect();
+        all
+    }
+}
+
+impl IoOfRanks {
+    /// What a rank does with files.
+    pub(crate) fn get(&self, rank: u32) -> Option<&RankIo> {
+        self.ranks.get(&rank)
+    }
+
+    fn calls_of(&self, rank: u32) -> &[IoCall] {
+        let first = self.calls.partition_point(|call| call.rank < rank);
+        let len = self.calls[first..].partition_point(|call| call.rank == rank);
+        &self.calls[first..first + len]
+    }
+
+    /// The calls that begin in a step.
+    fn calls_in(&self, step: &Step) -> &[IoCall] {
+        let calls = self.calls_of(step.rank);
+        let first = calls.partition_point(|call| call.span.start_ns < step.span.start_ns);
+        let len = calls[first..].partition_point(|call| call.span.start_ns < step.span.end_ns);
+        &calls[first..first + len]
+    }
+}
+
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { group_by: &[GroupBy::Step, GroupBy::Layer], compat: &[Compat::DfAnalyzer], ..Options::NONE },
+    ..Analysis::of(outcome)
+}
+.needing(Needs::EachRank);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    match (context.selection.compat, context.selection.group_by) {
+        (Some(Compat::DfAnalyzer), _) => Outcome::without_coverage(context, &dfanalyzer::rows(context)),
+        (_, Some(GroupBy::Layer)) => Outcome::without_coverage(context, &layers::rows(context)),
+        _ => Outcome::without_coverage(context, &rows(context)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+use super::*;
+use crate::io_calls::tests::with_calls;
+use crate::io_files::io_files;
+use proptest::prelude::*;
+use stepscope_trace::{IoLayer, SliceKind, SliceRole};
+
+/// The drawing with its `io` rows as calls: those called `w` and `s` are on a file that is written where anything writes,
+/// all others on another one.
+fn job(drawing: &str) -> Trace {
+    let mut trace = with_calls(drawing);
+    let [input, output] = ["in", "out"].map(|name| trace.strings.intern(name));
+    for at in 0..trace.io.len() {
+        let is_output = matches!(trace.slice_name(trace.io[at].slice), "w" | "s");
+        trace.io[at].file = if is_output { output } else { input };
+    }
+    trace
+}
+
+/// The same, with what is drawn as rank 1 a worker that rank 0 started.
+fn with_worker(drawing: &str) -> Trace {
+    let mut trace = job(drawing);
+    trace.processes[0].pid = Some(7);
+    for worker in &mut trace.processes[1..] {
+        (worker.rank, worker.pid, worker.parent_pid) = (0, Some(8), Some(7));
+    }
+    trace.steps.retain(|step| step.process.index() == 0);
+    trace
+}
+
+/// Rows as `rank/step total = part name + …`, in us, empty parts left out, `?` for hidden parts that are not known.
+fn line(row: &StepIo) -> String {
+    let us = |ns: i64| ns / 1_000;
+    let known =
+        [("compute", row.compute_ns), ("hidden input", row.hidden_input_ns), ("hidden output", row.hidden_output_ns)];
+    let unknown = if row.compute_ns.is_none() { "? + " } else { "" };
+    let all =
+        [("exposed input", row.exposed_input_ns), ("exposed output", row.exposed_output_ns), ("other", row.other_ns)];
+    let parts = known.into_iter().map(|(name, ns)| (name, ns.unwrap_or(0))).chain(all);
+    let parts: Vec<String> = parts.filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{} {name}", us(ns))).collect();
+    let step = row.step.map_or("sum".into(), |step| step.to_string());
+    format!("{}/{step} {} = {unknown}{}", row.rank, us(row.total_ns), parts.join(" + "))
+}
+
+#[track_caller]
+fn check(trace: &Trace, selection: &Selection, expected: &[&str]) {
+    assert_eq!(io_summary(trace, selection).iter().map(line).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn input_and_output_are_hidden_by_kernels_or_exposed() {
+    let trace = job("rank 0 step     0000000000111111
+                     rank 0 input 1  ii........i.....
+                     rank 0 io 1     ....rr......ww..
+                     rank 0 io 2     .......ww..w....
+                     rank 0 stream 7 .CCCCCCC...CC...");
+    let all = [
+        "0/0 10 = 3 compute + 3 hidden input + 1 hidden output + 1 exposed input + 1 exposed output + 1 other",
+        "0/1 6 = 2 hidden output + 1 exposed input + 1 exposed output + 2 other",
+        "0/sum 16 = 3 compute + 3 hidden input + 3 hidden output + 2 exposed input + 2 exposed output + 3 other",
+    ];
+    check(&trace, &Selection::default(), &all);
+    check(&trace, &Selection { step: Some(1), ..Selection::default() }, &all[1..2]);
+    let row = io_summary(&trace, &Selection::default())[2];
+    assert_eq!((row.count, row.read_bytes, row.write_bytes), (4, Some(200), Some(500)));
+}
+
+#[test]
+fn what_helpers_read_while_nothing_computes_holds_up_nobody() {
+    let drawing = "rank 0 step     00000000
+                   rank 0 input 1  ....ii..
+                   rank 0 stream 7 CC......
+                   rank 1 io 5     .rrrr...
+                   rank 1 cpu 5    ......aa";
+    let trace = with_worker(drawing);
+    let expected = "0/0 8 = 1 compute + 1 hidden input + 2 exposed input + 4 other";
+    check(&trace, &Selection { step: Some(0), ..Selection::default() }, &[expected]);
+}
+
+#[test]
+fn without_a_device_operators_of_the_thread_that_runs_steps_compute() {
+    let drawing = "rank 0 step    00000000
+                   rank 0 cpu 1   aaaaaa..
+                   rank 0 input 1 .i......
+                   rank 0 io 1    ..r...r.
+                   rank 0 io 2    ...ww...
+                   rank 0 cpu 2   .......b";
+    let expected = "0/0 8 = 2 compute + 2 hidden output + 3 exposed input + 1 other";
+    check(&job(drawing), &Selection { step: Some(0), ..Selection::default() }, &[expected]);
+}
+
+#[test]
+fn without_operators_labels_say_when_a_program_computes() {
+    let mut trace = job("rank 0 step 000000\nrank 0 label 1 cccxxx\nrank 0 io 1 r.....\nrank 0 io 2 .rrr..");
+    let selection = Selection { step: Some(0), ..Selection::default() };
+    check(&trace, &selection, &["0/0 6 = ? + 4 exposed input + 2 other"]);
+    trace.roles = vec![(trace.strings.intern("c"), SliceRole::Compute)];
+    check(&trace, &selection, &["0/0 6 = 2 hidden input + 2 exposed input + 2 other"]);
+}
+
+#[test]
+fn a_rank_that_does_nothing_with_files_has_no_rows() {
+    let trace = job("rank 0 step 0011\nrank 0 stream 7 CC..\nrank 1 step 0011\nrank 1 input 1 i...");
+    let expected =
+        ["1/0 2 = ? + 1 exposed input + 1 other", "1/1 2 = ? + 2 other", "1/sum 4 = ? + 1 exposed input + 3 other"];
+    check(&trace, &Selection::default(), &expected);
+}
+
+/// A slice of a drawing: its kind and name, its process and its thread.
+type Drawn<'a> = (SliceKind, &'a str, usize, i64);
+
+/// What a moment of a drawing belongs to, asked slice by slice.
+fn class_at(trace: &Trace, at_ns: i64, has_device: bool) -> &'static str {
+    let has_written = trace.io.iter().any(|call| trace.slice_name(call.slice) == "w");
+    let open: Vec<Drawn<'_>> = trace
+        .slices
+        .ids()
+        .filter(|id| trace.slices.span(*id).contains(at_ns))
+        .map(|id| {
+            let track = &trace.tracks[trace.slices.track[id.index()].index()];
+            let thread = track.tid.unwrap_or(-1);
+            (trace.slices.kind(id), trace.slice_name(id), track.process.index(), thread)
+        })
+        .collect();
+    let is_output = |name: &str| name == "w" || name == "s" && has_written;
+    let has = |is: &dyn Fn(&Drawn<'_>) -> bool| open.iter().any(is);
+    let on_first = |row: &Drawn<'_>| row.2 == 0 && row.3 == 1;
+    let waits =
+        has(&|row| on_first(row) && (row.0 == SliceKind::DataLoader || row.0 == SliceKind::Io && !is_output(row.1)));
+    let computes = match has_device {
+        true => has(&|row| row.0 == SliceKind::Kernel),
+        false => {
+            let is_elsewhere = has(&|row| on_first(row) && matches!(row.0, SliceKind::DataLoader | SliceKind::Io));
+            has(&|row| on_first(row) && row.0 == SliceKind::Op) && !is_elsewhere
+        }
+    };
+    let counts = |row: &Drawn<'_>| row.0 == SliceKind::Io && (computes || row.2 == 0);
+    let writes = has(&|row| counts(row) && is_output(row.1));
+    let reads = has(&|row| counts(row) && !is_output(row.1));
+    match (computes, waits || reads && !writes, writes) {
+        (true, true, _) => "hidden input",
+        (true, false, true) => "hidden output",
+        (true, false, false) => "compute",
+        (false, true, _) => "exposed input",
+        (false, false, true) => "exposed output",
+        (false, false, false) => "other",
+    }
+}
+
+fn part(row: &StepIo, name: &str) -> i64 {
+    match name {
+        "hidden input" => row.hidden_input_ns.unwrap_or(0),
+        "hidden output" => row.hidden_output_ns.unwrap_or(0),
+        "compute" => row.compute_ns.unwrap_or(0),
+        "exposed input" => row.exposed_input_ns,
+        "exposed output" => row.exposed_output_ns,
+        _ => row.other_ns,
+    }
+}
+
+/// A row whose slices end where a column is reached: nothing on the thread of the steps reaches over their limit.
+fn cut(row: &str, column: usize) -> String {
+    let mut columns = 0;
+    let mut cell = |cell: char| {
+        let is_limit = cell != '|' && columns == column;
+        columns += usize::from(cell != '|');
+        let before = is_limit.then_some('|');
+        before.into_iter().chain([cell])
+    };
+    row.chars().flat_map(&mut cell).collect()
+}
+
+const PARTS: [&str; 6] = ["compute", "hidden input", "exposed input", "hidden output", "exposed output", "other"];
+
+proptest! {
+    #[test]
+    fn each_microsecond_is_of_the_part_that_a_look_at_all_slices_finds(
+        operators in "[.a|]{24}", input in "[.....i|]{24}", first in "[.rwcs|]{24}", second in "[.rwcs|]{24}",
+        worker in "[.rwcs|]{24}", of_worker in "[.b]{24}", stream in "[.C]{24}|[.]{24}", limit in 1_usize..23,
+    ) {
+        let steps = "0".repeat(limit) + &"1".repeat(24 - limit);
+        let [operators, input, first] = [operators, input, first].map(|row| cut(&row, limit));
+        let trace = with_worker(&format!(
+            "rank 0 step {steps}\nrank 0 cpu 1 {operators}\nrank 0 input 1 {input}\nrank 0 io 1 {first}\n\
+             rank 0 io 2 {second}\nrank 0 stream 7 {stream}\nrank 1 io 5 {worker}\nrank 1 cpu 5 {of_worker}\n"
+        ));
+        let rows = io_summary(&trace, &Selection::default());
+        if trace.io.is_empty() && !input.contains('i') {
+            prop_assert!(rows.is_empty());
+            return Ok(());
+        }
+        prop_assert_eq!(rows.len(), 3);
+        let has_device = stream.contains('C');
+        for (row, columns) in rows.iter().zip([0..limit, limit..24, 0..24]) {
+            prop_assert_eq!(row.compute_ns.is_some(), has_device || operators.contains('a'));
+            prop_assert_eq!(PARTS.iter().map(|name| part(row, name)).sum::<i64>(), row.total_ns);
+            prop_assert_eq!(row.total_ns, columns.len() as i64 * 1_000);
+            for name in PARTS {
+                let is_of = |at: &usize| class_at(&trace, *at as i64 * 1_000, has_device) == name;
+                let found = columns.clone().filter(is_of).count() as i64 * 1_000;
+                prop_assert!(part(row, name) == found, "{name}: {found} of {row:?}");
+            }
+        }
+        let calls: i64 = io_files(&trace, &Selection::default()).iter().map(|row| row.count).sum();
+        prop_assert_eq!(rows[2].count, calls);
+        prop_assert_eq!(rows[0].count + rows[1].count, calls);
+    }
+}
+
+/// Rows as `rank/layer count total=busy=hidden+exposed us read/written B`.
+fn layer_lines(trace: &Trace) -> Vec<String> {
+    let selection = Selection { group_by: Some(GroupBy::Layer), ..Selection::default() };
+    let shown = |value: Option<i64>, of: i64| value.map_or("-".into(), |value| (value / of).to_string());
+    let line = |row: layers::LayerIo| {
+        let (hidden, exposed) = (shown(row.hidden_ns, 1_000), shown(row.exposed_ns, 1_000));
+        let (read, written) = (shown(row.read_bytes, 1), shown(row.write_bytes, 1));
+        let (total, busy) = (row.total_ns / 1_000, row.busy_ns / 1_000);
+        format!("{}/{} {} {total}={busy}={hidden}+{exposed} {read}/{written}", row.rank, row.layer, row.count)
+    };
+    layers::rows(&AnalysisContext::new(trace, &selection)).into_iter().map(line).collect()
+}
+
+#[test]
+fn each_layer_is_counted_by_itself() {
+    let mut trace = with_calls(
+        "rank 0 step     000000000000
+         rank 0 input 1  iii.........
+         rank 0 label 1  ....eeeeaaa.
+         rank 0 label 1  ....xxx.....
+         rank 0 io 1     .r..rr..WW..
+         rank 0 io 1     ........w...
+         rank 0 io 2     .........rr.
+         rank 0 stream 7 ....C....C..
+         rank 1 io 1     r...........
+         rank 1 io 2     RRRccc......",
+    );
+    // Pages of which one had to be read.
+    for name in ["R", "c"] {
+        let at = trace.io.iter().position(|call| trace.slice_name(call.slice) == name).expect("it was drawn");
+        trace.io[at].layer = IoLayer::PageFault;
+        trace.slices.dur_ns[trace.io[at].slice.index()] = 0;
+    }
+    trace.roles = vec![(trace.strings.intern("e"), SliceRole::Reader)];
+    let outer = trace.io.iter().position(|call| trace.slice_name(call.slice) == "W").expect("it was drawn");
+    trace.io[outer].layer = IoLayer::MpiIo;
+    let expected = [
+        "0/application 2 6=6=2+4 200/-",
+        "0/reader 2 7=7=1+6 300/0",
+        "0/mpiio 1 2=2=1+1 0/-",
+        "0/posix 4 6=6=2+4 500/100",
+        "1/posix 1 1=1=-+- 100/0",
+        "1/page_fault 2 0=0=-+- -/0",
+    ];
+    assert_eq!(layer_lines(&trace), expected);
+}
+
+#[test]
+fn a_layer_has_its_errors_its_order_and_its_metadata() {
+    let mut trace = with_calls("rank 0 io 1 or|rc|ccc");
+    trace.io.iter_mut().filter(|call| call.bytes.is_some()).for_each(|call| call.offset = Some(0));
+    trace.io[3].errno = Some(0);
+    let selection = Selection { group_by: Some(GroupBy::Layer), ..Selection::default() };
+    let row = layers::rows(&AnalysisContext::new(&trace, &selection)).remove(0);
+    assert_eq!((row.layer, row.count, row.errors, row.sequential_ratio), ("posix", 5, 1, Some(0.0)));
+    assert_eq!((row.metadata_ratio, row.metadata_ns_ratio), (Some(3.0 / 5.0), Some(5.0 / 7.0)));
+}
+
+/// Categories as `category count total ns, bytes in files by processes: rules`.
+fn category_lines(trace: &Trace) -> Vec<String> {
+    let selection = Selection { compat: Some(Compat::DfAnalyzer), ..Selection::default() };
+    let line = |row: dfanalyzer::CategoryIo| {
+        let bytes = row.bytes.map_or("-".into(), |bytes| bytes.to_string());
+        let rules = row.rules.map_or(String::new(), |rules| format!(": {rules}"));
+        let us = [row.total_ns, row.busy_ns].map(|ns| ns / 1_000);
+        format!(
+            "{} {} {}={}us {bytes}B {}f{}p{}t{rules}",
+            row.category, row.count, us[0], us[1], row.files, row.processes, row.threads
+        )
+    };
+    dfanalyzer::rows(&AnalysisContext::new(trace, &selection)).into_iter().map(line).collect()
+}
+
+#[test]
+fn facts_and_rules_of_dfanalyzer() {
+    let trace = job("rank 0 io 1 orrrrc....\nrank 0 io 2 .rr.......\nrank 0 io 3 ....w....x");
+    let expected = [
+        "all 6 10=7us 700B 2f1p3t: operation_imbalance, size_imbalance, small_reads",
+        "data 3 7=4us 700B 2f1p3t",
+        "read 2 6=4us 600B 1f1p2t",
+        "write 1 1=1us 100B 1f1p1t",
+        "metadata 3 3=3us 0B 1f1p2t",
+        "open 1 1=1us 0B 1f1p1t",
+    ];
+    assert_eq!(category_lines(&trace), expected);
+    let metadata = category_lines(&job("rank 0 io 1 occcccr\nrank 0 io 2 W"));
+    assert_eq!(metadata[0], "all 4 8=7us 100B 1f1p2t: excessive_metadata_access, size_imbalance");
+}
+
+proptest! {
+    #[test]
+    fn categories_sum_to_all_and_to_the_files(first in "[.rwRWoc|]{20}", second in "[.rwRWoc|]{20}") {
+        let trace = job(&format!("rank 0 io 1 {first}\nrank 0 io 2 {second}"));
+        let selection = Selection { compat: Some(Compat::DfAnalyzer), ..Selection::default() };
+        let rows = dfanalyzer::rows(&AnalysisContext::new(&trace, &selection));
+        let sums = |name: &str| {
+            let row = rows.iter().find(|row| row.category == name);
+            row.map_or([0; 3], |row| [row.count, row.total_ns, row.bytes.unwrap_or(0)])
+        };
+        let and = |a: [i64; 3], b: [i64; 3]| std::array::from_fn::<i64, 3, _>(|at| a[at] + b[at]);
+        prop_assert_eq!(and(sums("data"), sums("metadata")), sums("all"));
+        prop_assert_eq!(and(sums("read"), sums("write")), sums("data"));
+        let files = io_files(&trace, &Selection::default());
+        let of_files = files.iter().fold([0; 3], |sum, row| {
+            let bytes = row.read_bytes.unwrap_or(0) + row.write_bytes.unwrap_or(0);
+            and(sum, [row.count, row.total_ns, bytes])
+        });
+        prop_assert_eq!(sums("all"), of_files);
+        let of_layers: [i64; 3] = layers::rows(&AnalysisContext::new(&trace, &selection)).iter().fold([0; 3], |sum, row| {
+            and(sum, [row.count, row.total_ns, row.read_bytes.unwrap_or(0) + row.write_bytes.unwrap_or(0)])
+        });
+        prop_assert_eq!(of_layers, of_files);
+    }
+}
