@@ -26,6 +26,7 @@
 //! not judged. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
 //! nothing. Each rank is judged by itself: what one rank cannot tell, such as who is late to a collective, is not judged.
 
+mod blocking_output;
 mod comm_backend;
 mod comm_overlap;
 mod data_parallel;
@@ -34,6 +35,7 @@ mod exposed_comm;
 mod exposed_io;
 mod facts;
 mod few_blocks;
+mod file_calls;
 mod first_step;
 mod gemm_shapes;
 mod host_code;
@@ -45,14 +47,20 @@ mod low_utilization;
 mod memory_fragmentation;
 mod memory_growth;
 mod memory_near_full;
+mod metadata_calls;
+mod open_storm;
+mod page_faults;
 mod pageable_copies;
 mod pauses;
 mod profiler_overhead;
 mod queue_wait;
+mod random_reads;
 mod short_kernels;
+mod slow_file;
 mod small_io;
 mod tensor_cores;
 mod unfused;
+mod unoverlapped_input;
 mod wasted_time;
 mod words;
 
@@ -281,6 +289,13 @@ const RULES: &[Rule] = &[
     memory_growth::RULE,
     small_io::RULE,
     exposed_io::RULE,
+    unoverlapped_input::RULE,
+    blocking_output::RULE,
+    random_reads::RULE,
+    open_storm::RULE,
+    metadata_calls::RULE,
+    page_faults::RULE,
+    slow_file::RULE,
 ];
 
 /// All that is to be said, what there is most to gain from first.

@@ -49,7 +49,8 @@ pub(super) fn with_io(mut trace: Trace, name: &str, bytes: i64) -> Trace {
     for slice in reads {
         trace.slices.kind[slice.index()] = SliceKind::Io;
         let (layer, action, file) = (IoLayer::Posix, IoAction::Read, stepscope_base::StringTable::EMPTY);
-        trace.io.push(IoEvent { slice, layer, action, file, bytes: Some(bytes), offset: None });
+        let (bytes, offset, errno) = (Some(bytes), None, None);
+        trace.io.push(IoEvent { slice, layer, action, file, bytes, asked_bytes: bytes, offset, errno });
     }
     trace
 }

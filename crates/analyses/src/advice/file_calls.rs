@@ -1,0 +1,58 @@
+//! The calls on files that rules judge by.
+
+use super::facts::Facts;
+use super::{Lacks, Place};
+use crate::io_calls::IoCall;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use stepscope_base::IntervalSet;
+
+/// Fewer calls are nobody's habit.
+pub(super) const LEAST_COUNT: i64 = 100;
+
+/// The calls of one rank that begin in the steps asked for.
+pub(super) struct FileCalls {
+    pub(super) rank: u32,
+    pub(super) calls: Vec<IoCall>,
+    /// The steps.
+    pub(super) windows: IntervalSet,
+}
+
+impl FileCalls {
+    /// Those of each rank that has any.
+    pub(super) fn of(facts: &Facts) -> Result<Vec<Self>, Lacks> {
+        let mut by_rank: BTreeMap<u32, Vec<IoCall>> = BTreeMap::new();
+        for call in facts.context.get::<Vec<IoCall>>() {
+            by_rank.entry(call.rank).or_default().push(*call);
+        }
+        if by_rank.is_empty() {
+            return Err(Lacks("no calls on files"));
+        }
+        let of_rank = |(rank, mut calls): (u32, Vec<IoCall>)| {
+            let windows = facts.steps_of(rank);
+            calls.retain(|call| {
+                let at = windows.spans().partition_point(|span| span.end_ns <= call.span.start_ns);
+                windows.spans().get(at).is_some_and(|span| span.contains(call.span.start_ns))
+            });
+            Self { rank, calls, windows }
+        };
+        Ok(by_rank.into_iter().map(of_rank).collect())
+    }
+
+    /// Time of the steps.
+    pub(super) fn window_ns(&self) -> i64 {
+        self.windows.total_ns()
+    }
+
+    /// Time of the steps in which any of `calls` runs.
+    pub(super) fn busy_ns(&self, calls: &[&IoCall]) -> i64 {
+        let spans: IntervalSet = calls.iter().map(|call| call.span).collect();
+        spans.intersect(&self.windows).total_ns()
+    }
+}
+
+/// Where the longest of `calls` is; of several the first.
+pub(super) fn longest(facts: &Facts, calls: &[&IoCall]) -> Option<Place> {
+    let longest = calls.iter().max_by_key(|call| (call.span.duration_ns(), Reverse(call.event.slice)))?;
+    Some(Place::of(facts.trace, longest.event.slice))
+}
