@@ -157,8 +157,8 @@ tags! {
     Pad = 20;
     /// Four bytes: what the op was called with that has just begun; in the place of the ticks the inputs' id.
     InputsReference = 21;
-    /// What the op was called with that has just begun, where the inputs have no id: word 1 = byte length, then the
-    /// inputs as [`crate::inputs`] packs them.
+    /// What an open op or label of this thread was called with: word 1 = byte length | [`OpenPlace`] << 32, then the
+    /// inputs as [`crate::inputs`] packs them. The last one of an op holds.
     InputsInPlace = 22;
     /// Inputs: word 1 = id | byte length << 32, then the inputs. Stands before the first record that uses it.
     Inputs = 23;
@@ -286,6 +286,32 @@ impl BeginWord {
     pub const fn unpack(word: u64) -> Self {
         let sequence_number = (word >> 24).checked_sub(1);
         Self { name: word as u32 & (Self::NAMES - 1), scope: (word >> 20) as u8 & (Self::SCOPES - 1), sequence_number }
+    }
+}
+
+/// Which of a thread's open ops and labels a record is about; the innermost is `Open(0)`, which has the value 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenPlace {
+    /// One on the stack, with this many open ones inside it.
+    Open(u32),
+    /// One that an `EndOuter` took from the stack, counted as `EndLeft` counts.
+    Left(u32),
+}
+
+impl OpenPlace {
+    const LEFT_BIT: u32 = 1 << 31;
+
+    /// The value in a record.
+    pub const fn pack(self) -> u32 {
+        match self {
+            Self::Open(inside) => inside,
+            Self::Left(after) => after | Self::LEFT_BIT,
+        }
+    }
+
+    /// What a value stands for.
+    pub const fn unpack(value: u32) -> Self {
+        if value & Self::LEFT_BIT == 0 { Self::Open(value) } else { Self::Left(value & !Self::LEFT_BIT) }
     }
 }
 

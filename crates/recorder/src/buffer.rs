@@ -13,6 +13,7 @@ mod write;
 pub use calls::{outermost_call, pop_call, pop_calls, pop_outer_call, push_call, set_outer_calls};
 pub use collectives::describe_collective;
 pub use device::{counter, device_activity, device_clock};
+pub use inputs::{describe, innermost};
 pub(crate) use owner::{OWNER, framework_thread, has_buffer, is_past_end, with_buffer};
 pub use owner::{set_framework_thread, set_thread_words, thread_words};
 pub use profiler_state::set_profiler_state;

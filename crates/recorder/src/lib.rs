@@ -29,9 +29,9 @@ mod session;
 mod snapshot;
 
 pub use buffer::{
-    OpenOp, begin, begin_with_inputs, counter, describe_collective, device_activity, device_clock, end, outermost_call,
-    pop_call, pop_calls, pop_outer_call, push_call, set_framework_thread, set_outer_calls, set_profiler_state,
-    set_thread_words, thread_words,
+    OpenOp, begin, begin_with_inputs, counter, describe, describe_collective, device_activity, device_clock, end,
+    innermost, outermost_call, pop_call, pop_calls, pop_outer_call, push_call, set_framework_thread, set_outer_calls,
+    set_profiler_state, set_thread_words, thread_words,
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};

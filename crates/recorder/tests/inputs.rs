@@ -104,6 +104,27 @@ fn scenarios() {
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             recorder::close();
         }
+        "described" => {
+            let say = |token, size: i64| {
+                let mut signature = recorder::Signature::default();
+                signature.tensor(6, &[size], None);
+                recorder::describe(token, &signature);
+            };
+            assert_eq!(recorder::innermost(), None);
+            let [a, b, c] = ["a", "b", "c"].map(recorder::begin_label);
+            assert_eq!(recorder::innermost(), Some(c));
+            [(a, 1), (b, 2), (c, 3), (a, 4)].into_iter().for_each(|(token, size)| say(token, size));
+            // Those inside leave the stack, and are still open.
+            recorder::end_label(a, "a");
+            say(b, 5);
+            recorder::end_label(b, "b");
+            say(c, 6);
+            recorder::end_label(c, "c");
+            say(c, 7);
+            op(&[8]);
+            recorder::close();
+            say(c, 9);
+        }
         "kill" => {
             (0..100_000).for_each(|i| op(&[i % 5_000, 1]));
             // SAFETY: plain system calls.
@@ -179,6 +200,15 @@ fn a_forked_child_writes_the_inputs_that_it_uses() {
     let (folder, _) = run("fork");
     let captures = captures(folder.path());
     assert_eq!(captures.iter().map(dims).collect::<Vec<_>>(), [vec!["[[1]]", "[[2]]"], vec!["[[2]]"]]);
+}
+
+#[test]
+fn what_is_open_is_described_at_any_time_and_what_was_said_last_holds() {
+    let (folder, _) = run("described");
+    let capture = &captures(folder.path())[0];
+    let ends: Vec<_> = capture.events.iter().map(|event| capture.names[event.name as usize].as_str()).collect();
+    assert_eq!((dims(capture), ends), (vec!["[[4]]", "[[5]]", "[[6]]", "[[8]]"], vec!["a", "b", "c", "op"]));
+    assert_eq!((capture.dropped, capture.damaged.len()), (1, 0));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod arguments;
 mod class;
 mod collections;
 mod cpython;
+mod described;
 mod device;
 mod files;
 mod function_names;
@@ -29,6 +30,8 @@ mod _recorder {
     use super::arguments::read_arguments_of;
     #[pymodule_export]
     use super::collections::on_collection;
+    #[pymodule_export]
+    use super::described::{describe, innermost};
     #[pymodule_export]
     use super::device::{device_find, device_flush, device_start, device_stop, device_try, run_limited};
     #[pymodule_export]

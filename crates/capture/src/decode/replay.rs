@@ -12,7 +12,7 @@ use super::texts::Texts;
 use crate::clock::{TickClock, TickCursor};
 use crate::huge::prefer_large_pages;
 use crate::io::{IoCall, IoRecord};
-use crate::layout::{Tag, scope};
+use crate::layout::{OpenPlace, Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
 use std::io::Result;
@@ -215,9 +215,11 @@ impl Replay<'_, '_> {
                 self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
             Tag::Io => self.io(record),
-            Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
+            Tag::InputsReference => self.set_inputs(OpenPlace::Open(0), self.inputs.row(record.body)),
             Tag::InputsInPlace => {
-                self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
+                let (len, place) = record.halves(0);
+                let inputs = self.inputs.row_in_place(record.bytes(8, len as usize));
+                self.set_inputs(OpenPlace::unpack(place), inputs);
             }
             // Those that the scan takes in, and `Pad`, which says nothing at all.
             Tag::Thread
@@ -314,10 +316,14 @@ impl Replay<'_, '_> {
         self.records.events.push(event);
     }
 
-    /// What the op was called with that has just begun.
+    /// What an open op was called with.
     #[inline]
-    fn set_inputs(&mut self, inputs: Option<u32>) {
-        if let Some((_, at)) = self.open.last()
+    fn set_inputs(&mut self, place: OpenPlace, inputs: Option<u32>) {
+        let (ranges, behind) = match place {
+            OpenPlace::Open(inside) => (&self.open, inside),
+            OpenPlace::Left(after) => (&self.records.left_open, after),
+        };
+        if let Some((_, at)) = ranges.iter().nth_back(behind as usize)
             && let Some(event) = self.records.events.get_mut(*at)
         {
             event.set_inputs(inputs);

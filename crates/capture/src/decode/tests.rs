@@ -182,7 +182,7 @@ fn the_captures_made_here_hold_all_that_is_compared() {
         (0, 0, 0, 0, 0, 0, 0);
     let (mut steps_elsewhere, mut collectives, mut inputs, mut timed) = (0, 0, 0, 0);
     let (mut lists, mut whole) = (0, 0);
-    for _ in 0..200 {
+    for _ in 0..300 {
         use proptest::strategy::{Strategy, ValueTree};
         let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
         let bytes = capture_bytes(&threads);

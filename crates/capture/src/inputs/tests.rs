@@ -104,8 +104,12 @@ fn keywords_are_an_object() {
     signature.text(b"");
     signature.keyword(b"no json");
     signature.double(f64::NAN);
+    signature.keyword(b"numbers");
+    signature.scalar_list(2);
+    signature.int(-3);
+    signature.complex(1.0, 2.0);
     let inputs = read(&signature);
-    let keywords = r#"{"kernel_file":"a\"\u0001é.py","stream":0,"names, eight":["12345678",""],"no json":null}"#;
+    let keywords = r#"{"kernel_file":"a\"\u0001é.py","stream":0,"names, eight":["12345678",""],"no json":null,"numbers":[-3,null]}"#;
     assert_eq!((inputs.keywords.as_str(), inputs.concrete.as_str()), (keywords, r#"["7"]"#));
 }
 

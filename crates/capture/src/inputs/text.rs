@@ -199,22 +199,24 @@ fn double(value: f64) -> String {
 /// A keyword's value as JSON.
 fn keyword_value(text: &mut String, value: &Input) -> Option<()> {
     match value {
+        Input::TextList(items) | Input::ScalarList(items) => list(text, items, single_value),
+        Input::Text(_) | Input::Bool(_) | Input::Int(_) | Input::Double(_) | Input::Other => single_value(text, value),
+        Input::Tensor { .. } | Input::TensorList(_) | Input::Complex(..) | Input::Keyword(_) => return None,
+    }
+    Some(())
+}
+
+/// A value that is no list, as JSON, which has no complex numbers and no other numbers than finite ones.
+fn single_value(text: &mut String, value: &Input) {
+    match value {
         Input::Text(value) => text.push_str(&quoted(value)),
-        Input::TextList(items) => list(text, items, |text, item| {
-            if let Input::Text(item) = item {
-                text.push_str(&quoted(item));
-            }
-        }),
         Input::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
         Input::Int(value) => text.push_str(&value.to_string()),
-        // JSON knows no other numbers.
         Input::Double(value) if value.is_finite() => {
             let _ = write!(text, "{value:?}");
         }
-        Input::Double(_) | Input::Other => text.push_str("null"),
-        _ => return None,
+        _ => text.push_str("null"),
     }
-    Some(())
 }
 
 fn quoted(text: &str) -> String {

@@ -1,13 +1,13 @@
-//! What an op was called with: a reference of four bytes behind its begin.
+//! What an op was called with: a reference of four bytes behind its begin, or said later and in full.
 
-use super::ThreadBuffer;
 use super::write::publish_half;
+use super::{OpenOp, ThreadBuffer, with_buffer};
 use crate::clock::ticks;
 use crate::inputs::{InputsCache, Interned};
 use crate::session::{EPOCH, STATE, count_dropped};
 use std::sync::atomic::Ordering;
 use stepscope_capture::inputs::{Signature, pack};
-use stepscope_capture::layout::{SEGMENT_BYTES, Tag, padded};
+use stepscope_capture::layout::{OpenPlace, SEGMENT_BYTES, Tag, padded};
 
 /// Longest inputs that are written: a record must fit a segment.
 const MAX_BYTES: usize = SEGMENT_BYTES / 2;
@@ -22,7 +22,42 @@ pub(super) enum Reference {
     InPlace,
 }
 
+/// The innermost op or label that the calling thread has open; `None` without one, and below a nesting that is not
+/// followed.
+pub fn innermost() -> Option<OpenOp> {
+    with_buffer(|buffer| {
+        let is_followed = buffer.epoch == EPOCH.load(Ordering::Relaxed) && buffer.unlisted == 0;
+        buffer.open[..buffer.open_len].last().copied().filter(|_| is_followed)
+    })?
+}
+
+/// Says what an op or label that the calling thread began, and that is open, is called with: in place of all that was
+/// said before. It is written in full, for what is hardly ever called alike. What this thread has not open is counted as
+/// dropped.
+pub fn describe(op: OpenOp, inputs: &Signature) {
+    with_buffer(|buffer| {
+        if buffer.epoch != EPOCH.load(Ordering::Relaxed) {
+            // It is of a capture that is closed.
+            return;
+        }
+        let place = buffer.place_of(op);
+        let bytes = if inputs.is_too_long() { Vec::new() } else { pack(inputs.words()) };
+        let (Some(place), 1..=MAX_BYTES) = (place, bytes.len()) else { return count_dropped() };
+        let epoch = buffer.epoch;
+        if buffer.reserve(2 + padded(bytes.len()) / 8) && buffer.epoch == epoch {
+            let word = bytes.len() as u64 | u64::from(place.pack()) << 32;
+            buffer.write(ticks(), Tag::InputsInPlace, &[word], &bytes);
+        }
+    });
+}
+
 impl ThreadBuffer {
+    fn place_of(&self, op: OpenOp) -> Option<OpenPlace> {
+        let behind = |ops: &[OpenOp]| ops.iter().rev().position(|open| *open == op).map(|behind| behind as u32);
+        let open = behind(&self.open[..self.open_len]).filter(|_| self.unlisted == 0).map(OpenPlace::Open);
+        open.or_else(|| behind(&self.left[..self.left_len]).map(OpenPlace::Left))
+    }
+
     /// Asks `put` for the inputs and finds how to refer to them; what is new is written first.
     #[inline(always)]
     pub(super) fn refer_to_inputs(&mut self, put: impl FnOnce(&mut Signature)) -> Reference {

@@ -1,7 +1,7 @@
 //! Captures made of random records, as a writer would lay them out.
 
 use crate::inputs::{Signature, pack};
-use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
+use crate::layout::{BeginWord, OpenPlace, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
 use crate::short::{Begin, Reference, ended, is_timed};
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ enum What {
     OutOfMemory(i64),
     Inputs(u32, i64),
     InputsReference(u32),
-    InputsInPlace(i64),
+    InputsInPlace(i64, OpenPlace),
     Overload(u32, String),
     CallEnd,
     CallsStop,
@@ -81,7 +81,8 @@ fn what() -> impl Strategy<Value = What> {
         1 => any::<i64>().prop_map(What::OutOfMemory),
         2 => (0u32..4, 0i64..4).prop_map(|(id, value)| What::Inputs(id, value)),
         8 => (0u32..5).prop_map(What::InputsReference),
-        2 => (0i64..4).prop_map(What::InputsInPlace),
+        1 => (0i64..4, 0u32..4).prop_map(|(value, inside)| What::InputsInPlace(value, OpenPlace::Open(inside))),
+        1 => (0i64..4, 0u32..3).prop_map(|(value, after)| What::InputsInPlace(value, OpenPlace::Left(after))),
         1 => (0u32..6, "[a-d]{0,12}").prop_map(|(id, text)| What::Overload(id, text)),
         12 => Just(What::CallEnd),
         1 => Just(What::CallsStop),
@@ -215,9 +216,10 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
             // It has no ticks, and leaves those to count from as they were.
             return bytes.extend((id << 8 | Tag::InputsReference as u32).to_le_bytes());
         }
-        What::InputsInPlace(value) => {
+        What::InputsInPlace(value, place) => {
             let inputs = packed(*value);
-            long(bytes, ticks, Tag::InputsInPlace, &[inputs.len() as u64], inputs);
+            let word = inputs.len() as u64 | u64::from(place.pack()) << 32;
+            long(bytes, ticks, Tag::InputsInPlace, &[word], inputs);
         }
         What::Overload(id, text) => long(bytes, ticks, Tag::Overload, &[u64::from(*id) | len(text) << 32], text),
         What::Window(is_on) => long(bytes, ticks, Tag::Window, &[u64::from(*is_on), 4], ""),

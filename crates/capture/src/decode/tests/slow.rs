@@ -169,9 +169,14 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
     let end =
         |at: Option<usize>, ticks, events: &mut Vec<Open>| at.into_iter().for_each(|at| events[at].end = Some(ticks));
     for record in records {
-        if let (Tag::InputsInPlace, Some(last)) = (record.tag, open.last()) {
-            let inputs = Inputs::read(record.bytes(8, record.halves(0).0 as usize));
-            all.events[*last].value = inputs.map(|inputs| inputs.concrete);
+        if record.tag == Tag::InputsInPlace {
+            let (len, place) = record.halves(0);
+            let ranges = if place >> 31 == 0 { &open } else { &left };
+            let behind = (place & 0x7fff_ffff) as usize;
+            if let Some(of) = ranges.len().checked_sub(behind + 1) {
+                let inputs = Inputs::read(record.bytes(8, len as usize));
+                all.events[ranges[of]].value = inputs.map(|inputs| inputs.concrete);
+            }
         }
         if is_of_process(record.tag) || matches!(record.tag, Tag::Pad | Tag::Device) {
             continue;
