@@ -12,6 +12,7 @@ from stepscope import (
     _collections,
     _collectives,
     _counters,
+    _dataloader,
     _demand,
     _device,
     _facts,
@@ -24,7 +25,6 @@ from stepscope import (
     _shapes,
     _stacks,
     _steps,
-    _workers,
 )
 from stepscope._hook import HookRefused, probe, unseen
 from stepscope._options import Options
@@ -285,7 +285,7 @@ def _prepare_process(torch):
     _mark_steps()
     _collectives.watch(torch)
     _watch_other_steps()
-    _name_workers()
+    _dataloader.watch()
 
 
 def _watch_children():
@@ -363,57 +363,3 @@ def _learn_rank():
     for key, value in facts.items():
         _recorder.set_fact(key, value)
     _state.is_rank_known = bool(facts)
-
-
-def _name_workers():
-    """DataLoader workers say which one they are, and label the batches they prepare."""
-    import functools
-
-    from torch.utils.data import _utils
-
-    worker_loop = _utils.worker._worker_loop
-
-    @functools.wraps(worker_loop)
-    def named_worker_loop(*args, **kwargs):
-        worker = _worker_id(worker_loop, args, kwargs)
-        _recorder.set_fact("process_name", f"DataLoader worker {worker}")
-        _recorder.name_thread(f"DataLoader worker {worker}")
-        _workers.begin()
-        return worker_loop(*args, **kwargs)
-
-    _hide(named_worker_loop)
-    _utils.worker._worker_loop = named_worker_loop
-    for fetcher in (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher):
-        fetcher.fetch = _labelled(fetcher.fetch)
-
-
-def _worker_id(worker_loop, args, kwargs):
-    import inspect
-
-    try:
-        return inspect.signature(worker_loop).bind(*args, **kwargs).arguments["worker_id"]
-    except (TypeError, KeyError):
-        return "?"
-
-
-def _labelled(fetch):
-    import functools
-
-    @functools.wraps(fetch)
-    def labelled_fetch(self, possibly_batched_index):
-        if not _workers.is_recorded():
-            return fetch(self, possibly_batched_index)
-        token = _recorder.begin_label("DataLoader.fetch")
-        try:
-            return fetch(self, possibly_batched_index)
-        finally:
-            _recorder.end_label(token, "DataLoader.fetch")
-
-    _hide(labelled_fetch)
-    return labelled_fetch
-
-
-def _hide(wrapper):
-    """Leave a function of ours out of stacks; what it calls is the program's, but for the labels."""
-    for function in (wrapper.__code__, _recorder.begin_label, _recorder.end_label):
-        _recorder.hide(function)

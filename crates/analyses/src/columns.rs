@@ -241,6 +241,7 @@ macro_rules! named_cells {
 
 named_cells!(
     stepscope_trace::CopyDirection,
+    stepscope_trace::DataflowStage,
     stepscope_trace::DeviceEventClass,
     stepscope_trace::StepSource,
     stepscope_trace::IoAction,

@@ -106,7 +106,7 @@ impl Shared for Works {
 impl Works {
     /// The work of the operators in `tree`.
     pub(crate) fn of(trace: &Trace, tree: &OpTree) -> Self {
-        if trace.ops.inputs.len() <= 1 {
+        if !trace.has_shapes() {
             return Self { distinct: Vec::new(), work: Vec::new(), owner: Vec::new() };
         }
         let mut works =

@@ -5,6 +5,7 @@
 
 mod calls;
 mod counters;
+mod dataflow;
 mod device;
 mod devices;
 mod host_clocks;
@@ -232,6 +233,7 @@ impl AlignedCapture<'_> {
         self.add_io(&tracks, builder);
         let names = intern_names(capture, builder);
         let op_infos = OpInfos::of(capture, builder);
+        let dataflow = dataflow::Dataflow::of(capture, builder);
         let mut modules = if self.is_listed { ModuleNames::listed(capture) } else { ModuleNames::new(&capture.names) };
         let mut numbers = range_numbers::of(capture).into_iter().peekable();
         for (at, event) in capture.events.iter().enumerate() {
@@ -243,6 +245,7 @@ impl AlignedCapture<'_> {
                 Some(kind) => self.add_call(&event, &tracks, kind, names[event.name as usize].0, builder),
                 None => {
                     let slice = self.add_event(&event, &tracks, &names, &op_infos, builder);
+                    dataflow.add(&event, slice, builder);
                     let number = numbers.next_if(|(of, _)| *of == at);
                     number.into_iter().for_each(|(_, number)| builder.add_range_number(slice, number));
                 }

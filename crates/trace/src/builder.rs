@@ -12,6 +12,7 @@ mod out_of_memory;
 mod repeating_kernels;
 mod step_limits;
 
+use crate::DataflowRange;
 use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
 use crate::stacks::StackTable;
@@ -90,6 +91,7 @@ pub struct TraceBuilder {
     out_of_memory: Vec<MemoryEvent>,
     stacks: StackTable,
     io: Vec<IoEvent>,
+    dataflow: Vec<DataflowRange>,
     counters: Vec<Counter>,
     device_events: DeviceEventRows,
     correlations: Vec<(LaunchKey, SliceId)>,
@@ -251,6 +253,11 @@ impl TraceBuilder {
     /// Adds a call that uses a file.
     pub fn add_io_event(&mut self, event: IoEvent) {
         self.io.push(event);
+    }
+
+    /// Adds what a range says of the data that it works on.
+    pub fn add_dataflow(&mut self, range: DataflowRange) {
+        self.dataflow.push(range);
     }
 
     /// Adds a sampled quantity, its samples in any order.

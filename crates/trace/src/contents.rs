@@ -59,7 +59,7 @@ impl Contents {
             collectives: trace.collectives.len() as u64,
             flows: trace.flows.len() as u64,
             samples: trace.counters.iter().map(|counter| counter.time_ns.len() as u64).sum(),
-            has_shapes: trace.ops.inputs.iter().any(|inputs| is_named(inputs.dims)),
+            has_shapes: trace.has_shapes(),
             has_stacks: trace.ops.info.iter().any(|info| is_named(info.stack)),
             has_modules: is_there(SliceKind::Module),
             has_python: is_there(SliceKind::PythonFunction),

@@ -9,6 +9,7 @@ mod clocks;
 mod collectives;
 mod contents;
 mod counters;
+mod dataflow;
 mod device_events;
 pub mod drawn;
 mod findings;
@@ -38,6 +39,7 @@ pub use clocks::{ClockCorrection, Drift};
 pub use collectives::{Collective, CollectiveKind, listed};
 pub use contents::Contents;
 pub use counters::Counter;
+pub use dataflow::{DataflowRange, DataflowStage};
 pub use device_events::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents, DeviceFact, FactValue,
 };
@@ -105,6 +107,8 @@ pub struct Trace {
     pub stacks: Stacks,
     /// Calls that use files, ordered by slice.
     pub io: Vec<IoEvent>,
+    /// What ranges say of the data that they work on, ordered by slice.
+    pub dataflow: Vec<DataflowRange>,
     /// Values sampled over time.
     pub counters: Vec<Counter>,
     /// Resolved edges between slices.
@@ -180,6 +184,11 @@ impl Trace {
         self.processes.iter_mut().for_each(|process| process.rank = rank);
         self.devices.iter_mut().for_each(|device| device.rank = rank);
         self.steps.iter_mut().for_each(|step| step.rank = rank);
+    }
+
+    /// Whether shapes of operators' inputs were recorded: other inputs of ranges tell none.
+    pub fn has_shapes(&self) -> bool {
+        self.ops.inputs.iter().any(|inputs| inputs.dims != StringTable::EMPTY)
     }
 
     /// The rank that a track belongs to.

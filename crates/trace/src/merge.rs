@@ -4,8 +4,8 @@ use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
-    Collective, Counter, Device, DeviceEvent, DeviceId, Flow, Instants, IoEvent, MemoryEvent, OpInfo, OpInputs,
-    OpInputsId, ProcessId, SliceId, StackId, Step, Synchronization, Trace, TrackId,
+    Collective, Counter, DataflowRange, Device, DeviceEvent, DeviceId, Flow, Instants, IoEvent, MemoryEvent, OpInfo,
+    OpInputs, OpInputsId, ProcessId, SliceId, StackId, Step, Synchronization, Trace, TrackId,
 };
 use std::collections::BTreeMap;
 use stepscope_base::{Span, StringId};
@@ -167,6 +167,11 @@ impl Merged {
         trace.io.extend(part.io.iter().map(|row| IoEvent {
             slice: ids.slice(row.slice),
             file: ids.string(row.file),
+            ..*row
+        }));
+        trace.dataflow.extend(part.dataflow.iter().map(|row| DataflowRange {
+            slice: ids.slice(row.slice),
+            samples: ids.string(row.samples),
             ..*row
         }));
         trace.counters.extend(part.counters.into_iter().map(|counter| Counter {

@@ -61,7 +61,7 @@ impl Default for OpInfo {
     }
 }
 
-/// Facts about ops; a row belongs to one slice of kind `Op`, ordered by slice. Slices without facts have no row.
+/// Facts about ops and labels; a row belongs to one slice, ordered by slice. Slices without facts have no row.
 #[derive(Clone, Debug, Default)]
 pub struct Ops {
     /// The op's slice.

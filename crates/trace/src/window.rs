@@ -71,6 +71,9 @@ impl Trace {
             roles: self.roles.clone(),
             range_numbers: only(&self.range_numbers, |(slice, number)| Some((of_slice(*slice)?, *number))),
             io: only(&self.io, |row| of_slice(row.slice).map(|slice| crate::IoEvent { slice, ..*row })),
+            dataflow: only(&self.dataflow, |row| {
+                of_slice(row.slice).map(|slice| crate::DataflowRange { slice, ..*row })
+            }),
             flows: only(&self.flows, flow),
             steps: self.steps.clone(),
             clocks: self.clocks.clone(),

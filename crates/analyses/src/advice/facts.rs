@@ -132,7 +132,7 @@ impl<'a> Facts<'a> {
     /// Device work beside what the devices could do, by rank, operator and shapes.
     pub(super) fn rooflines(&self) -> Result<&[(u32, RooflineRow)], Lacks> {
         self.devices()?;
-        if self.trace.ops.inputs.len() <= 1 {
+        if !self.trace.has_shapes() {
             return Err(Lacks("no shapes of operators' inputs"));
         }
         let rows = self.rooflines.get_or_init(|| roofline::rows_of_ranks(self.context, GroupBy::Shapes));

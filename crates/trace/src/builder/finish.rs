@@ -40,6 +40,9 @@ impl TraceBuilder {
         let mut io = self.io;
         io.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
         io.sort_unstable_by_key(|row| row.slice);
+        let mut dataflow = self.dataflow;
+        dataflow.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
+        dataflow.sort_unstable_by_key(|row| row.slice);
         let mut instants: Vec<_> =
             self.instants.iter().map(|(t, id, name)| (*t, nested.track_of[id.index()], *name)).collect();
         instants.sort_unstable();
@@ -68,6 +71,7 @@ impl TraceBuilder {
             out_of_memory: Vec::new(),
             stacks: self.stacks.rows,
             io,
+            dataflow,
             counters: self.counters,
             flows: self.flows.iter().map(renamed).collect(),
             steps: Vec::new(),
