@@ -188,3 +188,22 @@ def test_a_dataset_that_fails_fails_as_ever(tmp_path):
     """
     seen, fetches, nexts = recorded(tmp_path, lines)
     assert seen == [[0], [1]] and nexts == [] and {fetch["batch"] for fetch in fetches} >= {0}
+
+
+def test_analyses_of_workers_and_batches(tmp_path):
+    lines = "import time\nloader = DataLoader(Items(), batch_size=2, num_workers=2)"
+    seen, fetches, nexts = recorded(tmp_path, lines)
+    run = tmp_path / "run"
+    rows = runs.analyze("io_workers", run)["results"]
+    assert [(row["worker"], row["batches"], row["workers"]) for row in rows] == [(0, 3, 2), (1, 2, 2)]
+    for row in rows:
+        parts = ("reading_ns", "decoding_ns", "waiting_ns", "idle_ns")
+        assert sum(row[part] for part in parts) == row["total_ns"]
+        of_worker = [fetch["row"]["dur_ns"] for fetch in fetches if fetch["worker"] == row["worker"]]
+        assert row["reading_ns"] + row["decoding_ns"] == sum(of_worker)
+        of_nexts = [got["row"]["dur_ns"] for got in nexts if got["worker"] == row["worker"]]
+        assert row["waited_for_ns"] == sum(of_nexts)
+    rows = runs.analyze("io_samples", run)["results"]
+    assert sorted(row["total_ns"] for row in rows) == sorted(fetch["row"]["dur_ns"] for fetch in fetches)
+    assert all(row["waited_ns"] is not None and row["ready_ns"] >= 0 for row in rows)
+    assert {row["samples"] for row in rows} == {"[0,1]", "[2,3]", "[4,5]", "[6,7]", "[8,9]"}

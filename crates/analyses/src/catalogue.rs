@@ -180,6 +180,9 @@ pub fn catalogue() -> &'static [Analysis] {
         io_summary,
         io_files,
         io_curve,
+        io_workers,
+        io_samples,
+        checkpoints,
         findings,
     ]
 }

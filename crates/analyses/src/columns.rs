@@ -243,8 +243,8 @@ named_cells!(
     stepscope_trace::CopyDirection,
     stepscope_trace::DataflowStage,
     stepscope_trace::DeviceEventClass,
-    stepscope_trace::StepSource,
     stepscope_trace::IoAction,
     stepscope_trace::IoLayer,
+    stepscope_trace::StepSource,
     stepscope_trace::SyncKind
 );

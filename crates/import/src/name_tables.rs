@@ -13,6 +13,7 @@ static HOST_SYNC_CALLS: NameTable = NameTable::new(include_str!("../data/host_sy
 static READ_CALLS: NameTable = NameTable::new(include_str!("../data/read_calls.txt"));
 static WRITE_CALLS: NameTable = NameTable::new(include_str!("../data/write_calls.txt"));
 static OPEN_CALLS: NameTable = NameTable::new(include_str!("../data/open_calls.txt"));
+static CHECKPOINT_FUNCTIONS: NameTable = NameTable::new(include_str!("../data/checkpoint_functions.txt"));
 static PROCESS_CALLS: NameTable = NameTable::new(include_str!("../data/process_calls.txt"));
 
 /// True for a kernel that communicates between ranks.
@@ -67,7 +68,10 @@ fn role_of(name: &str) -> Option<SliceRole> {
         "_c10d_functional::wait_tensor" | "c10d_functional::wait_tensor" => Some(SliceRole::CollectiveWait),
         // As the recorder and `torch.profiler` call it.
         "Python GC" => Some(SliceRole::GarbageCollection),
-        _ => is_device_allocation(name).then_some(SliceRole::DeviceAllocation),
+        _ if is_device_allocation(name) => Some(SliceRole::DeviceAllocation),
+        // Most names are no function's.
+        _ if name.contains(".py(") && CHECKPOINT_FUNCTIONS.has(name) => Some(SliceRole::CheckpointWrite),
+        _ => None,
     }
 }
 
@@ -161,6 +165,7 @@ mod tests {
             &WRITE_CALLS,
             &OPEN_CALLS,
             &PROCESS_CALLS,
+            &CHECKPOINT_FUNCTIONS,
         ] {
             for (pattern, example) in table.rows() {
                 let patterns = table.rows().map(|row| row.0);
@@ -253,6 +258,10 @@ mod tests {
         let names = ["cudaMalloc", "cudaFreeHost", "hipFree", "cudaMallocAsync", "cuMemMap", "cudaMemcpyAsync"];
         let is_allocation = names.map(|name| role_of(name) == Some(SliceRole::DeviceAllocation));
         assert_eq!(is_allocation, [true, true, true, false, true, false]);
+        let names =
+            ["/opt/venv/torch/serialization.py(943): save", "serialization.py(943): save", "a.py(1): save_file"];
+        let is_checkpoint = names.map(|name| role_of(name) == Some(SliceRole::CheckpointWrite));
+        assert_eq!(is_checkpoint, [true, false, false]);
         let mut strings = StringTable::default();
         let of = ["aten::mm", "cudaFree", "Python GC"].map(|name| strings.intern(name));
         let expected = [(of[1], SliceRole::DeviceAllocation), (of[2], SliceRole::GarbageCollection)];

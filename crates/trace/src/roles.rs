@@ -17,6 +17,8 @@ pub enum SliceRole {
     Compute,
     /// A label within which the program reads or prepares samples.
     Reader,
+    /// A function of Python that writes a checkpoint.
+    CheckpointWrite,
 }
 
 impl SliceRole {
@@ -26,9 +28,10 @@ impl SliceRole {
             Self::CollectiveWait => kind == SliceKind::Op,
             Self::GarbageCollection => !kind.is_device_event(),
             Self::DeviceAllocation => kind.is_api_call(),
+            Self::Compute | Self::Reader => kind == SliceKind::Annotation,
+            Self::CheckpointWrite => kind == SliceKind::PythonFunction,
         }
     }
-            Self::Compute | Self::Reader => kind == SliceKind::Annotation,
 }
 
 impl Trace {

@@ -1,9 +1,10 @@
 use super::*;
+use crate::batches::tests::with_batches;
 use crate::{Analysis, Compat, GroupBy, Needs, Outcome, Ranks, Table, catalogue};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::simulated::{Job, Schedule, Straggler};
-use stepscope_trace::{Collective, Drift, merge};
+use stepscope_trace::{Collective, Drift, SliceRole, merge};
 
 /// What all analyses that need no events say of several ranks: from their events, and from what was condensed of them.
 fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, Outcome)> {
@@ -185,6 +186,25 @@ fn what_is_put_together_from_each_rank_is_what_all_events_give() {
         "critical_path_slack",
         "critical_path_slices",
     ] {
+        assert!(with_rows.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn batches_and_checkpoints_are_put_together_from_each_rank() {
+    let of_rank = |rank: u32| {
+        let late = ".".repeat(rank as usize);
+        let mut trace = with_batches(&format!(
+            "rank 0 step {late}00000000011111111\nrank 0 input 1 {late}.aaaa..b....\n\
+             rank 0 python 1 {late}.........sss\nrank 0 io 1 {late}..........w\n\
+             rank 1 label 1 {late}aaaabb......\nrank 1 io 1 {late}.rr.w.......\n"
+        ));
+        trace.roles = vec![(trace.strings.intern("s"), SliceRole::CheckpointWrite)];
+        trace.set_rank(rank);
+        trace
+    };
+    let with_rows = check_by_rank(&[of_rank(0), of_rank(1), of_rank(2)]);
+    for name in ["io_workers", "io_samples", "checkpoints"] {
         assert!(with_rows.contains(&name), "{name}");
     }
 }
