@@ -8,15 +8,22 @@ from stepscope import _dynamo, _listeners, _recorder
 
 
 def _decorate(name, function):
+    begin = functools.partial(annotate, name)
+    return decorated(function, lambda args, kwargs: begin, lambda _, function: _around_function(name, function))
+
+
+def decorated(function, begin_of, around_function):
+    """A function, of whatever kind, with ranges around what it does. ``begin_of(args, kwargs)`` gives what makes the range
+    of a call that has these arguments; ``around_function(begin_of, function)`` decorates a plain function."""
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorate(name, function.__func__))
+        return type(function)(decorated(function.__func__, begin_of, around_function))
     kinds = (
         (inspect.iscoroutinefunction, _around_coroutine),
         (inspect.isasyncgenfunction, _around_stream),
         (inspect.isgeneratorfunction, _around_generator),
     )
-    wrap = next((wrap for is_kind, wrap in kinds if is_kind(function)), _around_function)
-    labelled = wrap(name, function)
+    wrap = next((wrap for is_kind, wrap in kinds if is_kind(function)), around_function)
+    labelled = wrap(begin_of, function)
     _recorder.hide(labelled.__code__)
     return functools.update_wrapper(labelled, function)
 
@@ -34,21 +41,21 @@ def _around_function(name, function):
     return labelled
 
 
-def _around_coroutine(name, function):
+def _around_coroutine(begin_of, function):
     async def labelled(*args, **kwargs):
-        with annotate(name):
+        with begin_of(args, kwargs)():
             return await function(*args, **kwargs)
 
     return labelled
 
 
-def _around_stream(name, function):
+def _around_stream(begin_of, function):
     async def labelled(*args, **kwargs):
-        values = function(*args, **kwargs)
+        begin, values = begin_of(args, kwargs), function(*args, **kwargs)
         try:
             sent = None
             while True:
-                with annotate(name):
+                with begin():
                     try:
                         value = await values.asend(sent)
                     except StopAsyncIteration:
@@ -60,18 +67,18 @@ def _around_stream(name, function):
     return labelled
 
 
-def _around_generator(name, function):
+def _around_generator(begin_of, function):
     def labelled(*args, **kwargs):
-        return (yield from _labelled_generator(name, function(*args, **kwargs)))
+        return (yield from _labelled_generator(begin_of(args, kwargs), function(*args, **kwargs)))
 
     return labelled
 
 
-def _labelled_generator(name, generator):
+def _labelled_generator(begin, generator):
     """The same values; each stretch that the generator runs is a range, and the pauses between them are not."""
     step, argument = generator.send, None
     while True:
-        with annotate(name):
+        with begin():
             try:
                 value = step(argument)
             except StopIteration as stop:
