@@ -23,6 +23,9 @@ const METRICS = [
   ["count", "calls"],
 ] as const;
 
+/** What the table of files does not show at first. */
+const LESS = ["longest_start_ns", "others", "request_bytes_min", "request_bytes_max"];
+
 /** Of a step, what is no waiting for data. */
 const NOT_INPUT = ["start_ns", "comm_ns", "memcpy_ns", "memset_ns", "runtime_ns", "is_complete", "source"];
 
@@ -35,8 +38,32 @@ export default function Io() {
     <>
       <h1>I/O</h1>
       {known?.has.io ? (
+        <Bandwidth rank={rank} />
+      ) : (
+        <Empty>
+          <Words text={NO_FILES} />
+        </Empty>
+      )}
+      <Table
+        analysis="io_summary"
+        title="Input and output of each step"
+        says="What computing hides costs no time; what it does not hide makes the step longer."
+        prefix="t."
+        height={10}
+        isOptional={true}
+        hidden={["start_ns", "is_complete", "source"]}
+        linksOf={onTimeline}
+      />
+      <Table
+        analysis="io_summary"
+        title="Layers"
+        prefix="l."
+        height={8}
+        isOptional={true}
+        query={[["group_by", "layer"]]}
+      />
+      {known?.has.io && (
         <>
-          <Bandwidth rank={rank} />
           <RangeForm range={range.value} onRange={chooseRange} />
           <Choices label="Sort by" name="by" value={by} options={METRICS} />
           <TopBars nouns="files" analysis="io_files" by={by} name="file" isDevice={false} part={rangeSelection.value} />
@@ -45,7 +72,7 @@ export default function Io() {
             title="Files"
             order={by === "total_ns" ? "" : by}
             part={rangeSelection.value}
-            hidden={["longest_start_ns", "others", "request_bytes_min", "request_bytes_max"]}
+            hidden={LESS}
             linksOf={longestCall}
           />
           <Table
@@ -55,15 +82,30 @@ export default function Io() {
             height={8}
             query={[["group_by", "process"]]}
             part={rangeSelection.value}
-            hidden={["longest_start_ns", "others", "request_bytes_min", "request_bytes_max"]}
+            hidden={LESS}
             linksOf={longestCall}
           />
         </>
-      ) : (
-        <Empty>
-          <Words text={NO_FILES} />
-        </Empty>
       )}
+      <Table analysis="io_workers" title="Workers of a DataLoader" prefix="d." height={8} isOptional={true} />
+      <Table
+        analysis="io_samples"
+        title="Slowest batches"
+        prefix="b."
+        height={8}
+        isOptional={true}
+        hidden={["start_ns", "pid"]}
+        linksOf={onTimeline}
+      />
+      <Table
+        analysis="checkpoints"
+        title="Checkpoints"
+        prefix="k."
+        height={8}
+        isOptional={true}
+        hidden={["start_ns", "pid"]}
+        linksOf={onTimeline}
+      />
       {(known?.steps.count ?? 0) > 0 && (
         <Table
           analysis="step_breakdown"
@@ -71,7 +113,7 @@ export default function Io() {
           prefix="i."
           height={10}
           hidden={NOT_INPUT}
-          linksOf={stepLinks}
+          linksOf={onTimeline}
         />
       )}
     </>
@@ -85,7 +127,8 @@ function longestCall(row: Row): RowLink[] {
   return [{ label: "Its longest call on the timeline", href: timelineAt({ rank, start_ns, name }) }];
 }
 
-function stepLinks(row: Row): RowLink[] {
+/** Where something is on the timeline. */
+function onTimeline(row: Row): RowLink[] {
   const { rank, start_ns } = row;
   if (typeof rank !== "number" || (typeof start_ns !== "number" && typeof start_ns !== "bigint")) return [];
   return [{ label: "On the timeline", href: timelineAt({ rank, start_ns }) }];
