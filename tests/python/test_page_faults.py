@@ -134,6 +134,11 @@ def faults_in(run, data, kind=MAJOR):
     return [row for row in rows if row["name"] == kind and row["file"] == str(data)]
 
 
+def lost(run):
+    """What the system wrote of faults and mappings while the recorder had no processor to read it, as a finding says."""
+    return runs.findings(run).get("capture.page_faults_lost", {"count": 0})["count"]
+
+
 def check_pages(found):
     """Each page of the file has one fault, but for the few that the system has taken away again meanwhile."""
     offsets = Counter(row["offset"] for row in found)
@@ -149,7 +154,7 @@ def test_each_major_fault_that_the_system_counts_is_recorded(tmp_path, data, how
         pytest.skip("the file system keeps evicted pages")
     found = faults_in(tmp_path / "run", data)
     # Beside those on the file the system counts a few of the program's own code, when that was not in memory.
-    assert major - 20 <= len(found) <= major
+    assert major - 20 - lost(tmp_path / "run") <= len(found) <= major
     assert {row["pid"] for row in found} == {pid}
     check_pages(found)
     threads = {row["tid"] for row in found}
@@ -163,7 +168,8 @@ def test_addresses_are_of_the_file_that_was_mapped_there_then(tmp_path, data):
     if major < PAGES // 2:
         pytest.skip("the file system keeps evicted pages")
     found = faults_in(tmp_path / "run", data)
-    assert major - 20 <= len(found) <= major
+    # Where it is lost what was mapped, faults on it are without a file until all that is mapped was asked for.
+    assert major - 20 - lost(tmp_path / "run") <= len(found) <= major
     check_pages(found)
 
 
@@ -202,7 +208,7 @@ def test_minor_faults_are_sampled(tmp_path, data):
     counted = int(record(tmp_path, sys.executable, "program.py", data).stdout)
     found = len(faults_in(tmp_path / "run", data, MINOR))
     # Of all that the system counts nearly all are on the file: some are of Python's own memory.
-    assert 0.8 * counted / 64 - 2 <= found <= counted / 64 + 1
+    assert 0.8 * counted / 64 - 2 - lost(tmp_path / "run") <= found <= counted / 64 + 1
 
 
 @needs_counting

@@ -174,6 +174,8 @@ impl Watch {
             match what {
                 What::Lost(lost) => {
                     self.lost += lost;
+                    // Something else may be mapped there by now.
+                    self.mappings = Mappings::default();
                     self.is_to_ask = true;
                 }
                 What::Mapped { start, end, offset, path } => {

@@ -84,8 +84,9 @@ const CLOSE_ON_EXEC: c_ulong = 1 << 3;
 const CHOICES: [u64; 4] = [INHERIT_THREAD, INHERIT_THREAD | EXCLUDE_KERNEL, 0, EXCLUDE_KERNEL];
 
 const PAGE: usize = 4096;
-/// Pages of a ring, as many as the system lets the user have.
-const MAJOR_PAGES: [usize; 3] = [8, 2, 1];
+/// Pages of a ring, the first number for which the system lets the user have as much memory. Each mapping takes some 200
+/// bytes, and where the processors are busy the helper thread may wait for a tenth of a second until it can read them.
+const MAJOR_PAGES: [usize; 4] = [32, 8, 2, 1];
 const MINOR_PAGES: [usize; 2] = [4, 1];
 
 /// Where the first page says how far it is written and read.
@@ -219,7 +220,7 @@ fn entry(words: &[u64], pid: u32, faults: Faults) -> Option<Entry> {
             let path = if has_file { path.collect() } else { Vec::new() };
             (word(behind + 1), What::Mapped { start, end: start.saturating_add(word(3)), offset: word(4), path })
         }
-        LOST => return Some(Entry { time_ns: 0, what: What::Lost(word(2)) }),
+        LOST => return Some(Entry { time_ns: word(behind + 1) as i64, what: What::Lost(word(2)) }),
         _ => return None,
     };
     (word(1) as u32 == pid).then_some(Entry { time_ns: time as i64, what })
@@ -244,7 +245,9 @@ mod tests {
         assert_eq!(entry(&mapped, 7, Faults::Major), Some(Entry { time_ns: 2_000, what: of(b"/data/a") }));
         mapped[6] = 0;
         assert_eq!(entry(&mapped, 7, Faults::Major), Some(Entry { time_ns: 2_000, what: of(b"") }));
-        assert_eq!(entry(&[header(LOST, 5), 1, 33, 0, 0], 7, Faults::Major).unwrap().what, What::Lost(33));
+        // Of whichever process there was room again for.
+        let lost = Entry { time_ns: 3_000, what: What::Lost(33) };
+        assert_eq!(entry(&[header(LOST, 5), 1, 33, 9 << 32 | 9, 3_000], 7, Faults::Major), Some(lost));
         // A fork, and what is cut.
         assert_eq!(
             (entry(&[header(7, 3), 0, 0], 7, Faults::Minor), entry(&mapped[..4], 7, Faults::Major)),
