@@ -1,6 +1,7 @@
 """Counters of the process, and Python's garbage collections."""
 
 import json
+import os
 
 import pytest
 import runs
@@ -75,3 +76,60 @@ def test_collections_with_their_generation(recorded):
     assert [row["value"] for row in collections] == [0, 2, 1]
     assert {(row["name"], row["sequence_number"]) for row in collections} == {("Python GC", None)}
     assert all(row["dur_ns"] > 0 and not row["is_unfinished"] for row in collections)
+
+
+HOST = """
+import time, torch, sys
+from stepscope.profiler import profile
+
+def numbers(path, begin):
+    (line,) = [line for line in open(path) if line.split()[:1] == [begin]]
+    return [int(word) for word in line.split()[1:] if word.isdigit()]
+
+def said():
+    user, nice = numbers("/proc/stat", "cpu")[:2]
+    received = sum(int(line.split(":")[1].split()[0]) for line in list(open("/proc/net/dev"))[2:])
+    return [(user + nice) * 10_000_000, numbers("/proc/meminfo", "MemAvailable:")[0] * 1024, received]
+
+before = said()
+with profile(run=sys.argv[1]):
+    torch.ones(1).erf()
+    time.sleep(2.5)
+print([before, said()])
+"""
+
+
+def test_counters_of_the_machine_are_what_the_system_says(tmp_path):
+    before, after = json.loads(runs.execute(*runs.script(HOST, tmp_path / "run")).stdout)
+    rows = runs.rows(tmp_path / "run")
+    user = [value for _, value in samples(rows, "host CPU user (ns)")]
+    assert len(user) in (2, 3, 4)
+    assert [before[0], *user, after[0]] == sorted([before[0], *user, after[0]])
+    memory = [value for _, value in samples(rows, "host available memory (bytes)")]
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert len(memory) == len(user) and all(0 < value <= total for value in memory)
+    received = [row["name"] for row in rows if row["name"].startswith("network ")]
+    assert all(name.endswith((" received (bytes)", " sent (bytes)")) for name in received)
+
+
+def test_one_process_of_a_host_has_its_counters(tmp_path):
+    text = """
+import os, sys, time, torch, multiprocessing
+from stepscope.profiler import profile
+def work():
+    torch.ones(1).erf()
+    time.sleep(1.2)
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    work()
+    worker.join()
+"""
+    for local_rank in ("0", "1"):
+        launcher = {"RANK": local_rank, "WORLD_SIZE": "2", "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": "2"}
+        run = tmp_path / local_rank
+        runs.stepscope("record", "-o", run, "--", *runs.new_script(text), env=runs.environment(**launcher))
+        rows = [row for row in runs.rows(run) if row["kind"] == "counter"]
+        assert len({row["pid"] for row in rows if row["name"] == "process memory (bytes)"}) == 2
+        of_host = {row["pid"] for row in rows if row["name"].startswith("host ")}
+        assert len(of_host) == (1 if local_rank == "0" else 0)

@@ -1,17 +1,25 @@
-//! What the process takes of the machine, sampled by the helper thread.
+//! What the process takes of the machine, and the machine's own counters, sampled by the helper thread.
 
 use crate::buffer::with_buffer;
 use crate::clock::ticks;
+use crate::host_counters::HostSampler;
 use crate::names::Name;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use stepscope_capture::layout::Tag;
 
 static ARE_ON: AtomicBool = AtomicBool::new(false);
+/// The process that samples the machine; 0: none does.
+static OF_HOST: AtomicU32 = AtomicU32::new(0);
 
-/// Samples from now on.
-pub fn start_counters() {
+/// Time from one sample of the machine to the next.
+const HOST_PERIOD: Duration = Duration::from_secs(1);
+
+/// Samples from now on; also the machine where `are_of_host`, but not in processes that are forked.
+pub fn start_counters(are_of_host: bool) {
+    OF_HOST.store(if are_of_host { std::process::id() } else { 0 }, Ordering::Relaxed);
     ARE_ON.store(true, Ordering::Relaxed);
 }
 
@@ -28,17 +36,26 @@ pub(crate) fn are_on() -> bool {
 pub(crate) struct Sampler {
     memory: Option<File>,
     page_bytes: i64,
+    /// Made when it is needed first.
+    host: Option<HostSampler>,
+    next_host: Instant,
 }
 
 impl Sampler {
     pub(crate) fn new() -> Self {
         // SAFETY: a plain question.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        Self { memory: File::open("/proc/self/statm").ok(), page_bytes }
+        let memory = File::open("/proc/self/statm").ok();
+        Self { memory, page_bytes, host: None, next_host: Instant::now() }
     }
 
     /// Writes what holds now; what cannot be read is left out.
-    pub(crate) fn sample(&self) {
+    pub(crate) fn sample(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_host && OF_HOST.load(Ordering::Relaxed) == std::process::id() {
+            self.host.get_or_insert_with(HostSampler::new).sample();
+            self.next_host = now + HOST_PERIOD;
+        }
         let resident = self.resident_bytes();
         let [user, system] = cpu_ns().map_or([None; 2], |times| times.map(Some));
         let quantities = [

@@ -99,7 +99,7 @@ fn run(
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();
     let (mut next_sample, mut next_task) = (next_clock, next_clock);
-    let sampler = counters::Sampler::new();
+    let mut sampler = counters::Sampler::new();
     while !is_stopping.load(Ordering::Acquire) {
         if let Some(ring) = &mut ring {
             ring.release_unless(|| requests.are_waiting());

@@ -17,6 +17,7 @@ mod counters;
 mod fork;
 mod fork_state;
 mod helper;
+mod host_counters;
 mod inputs;
 mod io;
 mod labels;

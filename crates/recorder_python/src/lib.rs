@@ -390,10 +390,10 @@ mod _recorder {
         recorder::collectives::describe(facts.iter().map(|(key, value)| (key.as_str(), value.clone())))
     }
 
-    /// Samples the process's memory and CPU time from now on.
+    /// Samples the process's memory and CPU time from now on; where `are_of_host`, the machine, too.
     #[pyfunction]
-    fn start_counters() {
-        recorder::start_counters();
+    fn start_counters(are_of_host: bool) {
+        recorder::start_counters(are_of_host);
     }
 
     /// Samples no longer.
