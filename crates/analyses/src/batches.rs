@@ -4,16 +4,13 @@
 //! worker 1     ..aaaa..bbbbbb....    a fetch
 //! main thread  ....nnn.....nnnnn.    a next: the first takes batch a, the second batch b
 //! ```
-//!
-//! A `next` says the process and the number of its batch. Numbers begin anew in each pass over the data, so it takes the
-//! last batch with that number that was made before it ended.
 
 use crate::AnalysisContext;
 use crate::context::Shared;
 use crate::host_threads::first_lane;
 use rustc_hash::FxHashMap;
 use stepscope_base::Span;
-use stepscope_trace::{DataflowRange, DataflowStage, ProcessId, Trace, TrackId};
+use stepscope_trace::{DataflowRange, DataflowStage, FlowKind, ProcessId, SliceId, Trace, TrackId};
 
 /// A range of the dataflow, and where it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,37 +64,14 @@ fn batches(trace: &Trace) -> Batches {
         ranges.sort_by_key(|range| (range.process, range.thread, range.span.start_ns, range.said.slice));
         ranges
     };
-    let mut batches: Vec<Batch> =
-        of(DataflowStage::Fetch).iter().map(|fetch| Batch { fetch: *fetch, next: None }).collect();
     let nexts = of(DataflowStage::Next);
-    let pids: FxHashMap<(u32, i64), ProcessId> = trace
-        .processes
-        .iter()
-        .enumerate()
-        .filter_map(|(at, process)| Some(((process.rank, process.pid?), ProcessId::from_index(at))))
-        .collect();
-    // The batches with a number of a process, by the end of making them.
-    let mut made: FxHashMap<(ProcessId, i64), Vec<(i64, usize)>> = FxHashMap::default();
-    for (at, batch) in batches.iter().enumerate() {
-        if let Some(number) = batch.fetch.said.batch {
-            made.entry((batch.fetch.process, number)).or_default().push((batch.fetch.span.end_ns, at));
-        }
-    }
-    made.values_mut().for_each(|made| made.sort_unstable());
-    for next in &nexts {
-        let maker = match next.said.worker_pid {
-            Some(pid) => pids.get(&(next.rank, pid)).copied(),
-            None => Some(next.process),
-        };
-        let made = maker.zip(next.said.batch).and_then(|of| made.get(&of));
-        let last = made.and_then(|made| {
-            let behind = made.partition_point(|(end_ns, _)| *end_ns <= next.span.end_ns);
-            behind.checked_sub(1).map(|last| made[last].1)
-        });
-        if let Some(at) = last {
-            batches[at].next.get_or_insert(*next);
-        }
-    }
+    let by_slice: FxHashMap<SliceId, &PlacedRange> = nexts.iter().map(|next| (next.said.slice, next)).collect();
+    let next_of = |fetch: &PlacedRange| {
+        let taken = trace.flows_from(fetch.said.slice).iter().find(|flow| flow.kind == FlowKind::Batch)?;
+        by_slice.get(&taken.to).map(|next| **next)
+    };
+    let fetches = of(DataflowStage::Fetch);
+    let batches = fetches.iter().map(|fetch| Batch { fetch: *fetch, next: next_of(fetch) }).collect();
     Batches { batches, nexts }
 }
 
@@ -144,6 +118,7 @@ pub(crate) mod tests {
             trace.dataflow.push(DataflowRange { batch: Some(batch), worker, worker_pid, ..range });
         }
         trace.dataflow.sort_by_key(|range| range.slice);
+        trace.link_batches();
         trace
     }
 

@@ -46,7 +46,7 @@ pub struct Details {
 /// The other end of an arrow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LinkedSlice {
-    /// `launch` or `forward_backward`.
+    /// `launch`, `forward_backward` or `batch`.
     pub kind: &'static str,
     /// `in` when the arrow ends at the slice that was asked for, else `out`.
     pub direction: &'static str,
@@ -60,15 +60,17 @@ pub fn details(timeline: &Timeline, trace: &Trace, slice: SliceId) -> Option<Det
         return None;
     }
     let summary = |id: SliceId| timeline.summary(trace, id);
-    let ends: Vec<_> =
-        trace.flows.iter().filter(|flow| flow.from == slice || flow.to == slice).take(MAX_ENDS).collect();
+    // What is read for a batch is joined with what takes the batch.
+    let is_fetch = |id: &SliceId| trace.flows_from(*id).iter().any(|flow| flow.kind == FlowKind::Batch);
+    let fetch = trace.slices.with_ancestors(slice).find(is_fetch);
+    let is_end = |flow: &&stepscope_trace::Flow| {
+        flow.from == slice || flow.to == slice || flow.kind == FlowKind::Batch && Some(flow.from) == fetch
+    };
+    let ends: Vec<_> = trace.flows.iter().filter(is_end).take(MAX_ENDS).collect();
     let linked_slice = |flow: &&stepscope_trace::Flow| LinkedSlice {
-        kind: match flow.kind {
-            FlowKind::Launch => "launch",
-            FlowKind::ForwardBackward => "forward_backward",
-        },
-        direction: if flow.from == slice { "out" } else { "in" },
-        slice: summary(if flow.from == slice { flow.to } else { flow.from }),
+        kind: flow.kind.as_str(),
+        direction: if flow.to == slice { "in" } else { "out" },
+        slice: summary(if flow.to == slice { flow.from } else { flow.to }),
     };
     let is_launched = |flow: &&&stepscope_trace::Flow| flow.kind == FlowKind::Launch && flow.from == slice;
     let launched: Vec<SliceSummary> = ends.iter().filter(is_launched).map(|flow| summary(flow.to)).collect();

@@ -1,6 +1,7 @@
 //! Ranges that say what a program does with its data: the batches of a loader, and what a program labels itself.
 
-use crate::SliceId;
+use crate::{Flow, FlowKind, ProcessId, SliceId, Trace};
+use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 
 /// What is done in a range.
@@ -101,6 +102,49 @@ impl DataflowRange {
             count: None,
             bytes: None,
         }
+    }
+}
+
+impl Trace {
+    /// Joins the making of each batch with the `next()` that takes it. A `next` says the process and the number of its batch. Numbers begin anew in each pass over the data, so it
+    /// takes the last batch with that number that was made before it ended. Of several that would take one, the first does.
+    pub fn link_batches(&mut self) {
+        let trace = &*self;
+        let process = |slice: SliceId| trace.tracks[trace.slices.track[slice.index()].index()].process;
+        let pids: FxHashMap<(u32, i64), ProcessId> = trace
+            .processes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, process)| Some(((process.rank, process.pid?), ProcessId::from_index(at))))
+            .collect();
+        let of = |stage: DataflowStage| trace.dataflow.iter().filter(move |range| range.stage == stage);
+        // The batches with a number of a process, by the end of making them.
+        let mut made: FxHashMap<(ProcessId, i64), Vec<(i64, SliceId)>> = FxHashMap::default();
+        for fetch in of(DataflowStage::Fetch) {
+            if let Some(number) = fetch.batch {
+                let end_ns = trace.slices.span(fetch.slice).end_ns;
+                made.entry((process(fetch.slice), number)).or_default().push((end_ns, fetch.slice));
+            }
+        }
+        made.values_mut().for_each(|made| made.sort_unstable());
+        let mut nexts: Vec<&DataflowRange> = of(DataflowStage::Next).collect();
+        nexts.sort_by_key(|next| (trace.slices.start_ns[next.slice.index()], next.slice));
+        let mut taken: FxHashMap<SliceId, SliceId> = FxHashMap::default();
+        for next in nexts {
+            let own = process(next.slice);
+            let maker = match next.worker_pid {
+                Some(pid) => pids.get(&(trace.processes[own.index()].rank, pid)).copied(),
+                None => Some(own),
+            };
+            let made = maker.zip(next.batch).and_then(|of| made.get(&of));
+            let end_ns = trace.slices.span(next.slice).end_ns;
+            let before = made.and_then(|made| made[..made.partition_point(|(made_ns, _)| *made_ns <= end_ns)].last());
+            if let Some((_, fetch)) = before {
+                taken.entry(*fetch).or_insert(next.slice);
+            }
+        }
+        self.flows.extend(taken.into_iter().map(|(from, to)| Flow { from, to, kind: FlowKind::Batch }));
+        self.flows.sort_unstable();
     }
 }
 

@@ -9,6 +9,19 @@ pub enum FlowKind {
     Launch,
     /// From a forward op to its backward node.
     ForwardBackward,
+    /// From the making of a batch to the `next()` of a loop that takes it.
+    Batch,
+}
+
+impl FlowKind {
+    /// The kind's name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Launch => "launch",
+            Self::ForwardBackward => "forward_backward",
+            Self::Batch => "batch",
+        }
+    }
 }
 
 /// An edge from one slice to another.

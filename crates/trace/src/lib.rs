@@ -191,6 +191,12 @@ impl Trace {
         self.ops.inputs.iter().any(|inputs| inputs.dims != StringTable::EMPTY)
     }
 
+    /// The edges that begin at a slice.
+    pub fn flows_from(&self, slice: SliceId) -> &[Flow] {
+        let first = self.flows.partition_point(|flow| flow.from < slice);
+        &self.flows[first..first + self.flows[first..].partition_point(|flow| flow.from == slice)]
+    }
+
     /// The rank that a track belongs to.
     pub fn rank_of_track(&self, track: TrackId) -> u32 {
         self.processes[self.tracks[track.index()].process.index()].rank

@@ -53,7 +53,7 @@ export interface Frame {
 }
 
 export interface Flow {
-  readonly kind: "launch" | "forward_backward";
+  readonly kind: "launch" | "forward_backward" | "batch";
   readonly direction: "in" | "out";
   readonly slice: Slice;
 }

@@ -29,6 +29,8 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
                 let end = (document.row_of(flow.to), end_ns);
                 write_end(document, "f", "ac2g", id, end)?;
             }
+            // PyTorch's own traces have none.
+            FlowKind::Batch => {}
             FlowKind::ForwardBackward => {
                 let is_op = |kind| kind == SliceKind::Op;
                 let moment = |slice| (slice, own_moment(trace, slice, is_op).unwrap_or(start_ns(slice)));

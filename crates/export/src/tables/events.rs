@@ -4,8 +4,7 @@ use super::sheet::Sheet;
 use super::slices::process;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceFact, FactValue, FlowKind, MemoryEvent, SliceId,
-    Trace,
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceFact, FactValue, MemoryEvent, SliceId, Trace,
 };
 
 pub(super) fn id(slice: Option<SliceId>) -> Option<i64> {
@@ -100,14 +99,10 @@ pub(super) fn memory(trace: &Trace) -> Sheet<'_> {
 
 /// A row is an edge between two slices.
 pub(super) fn flows(trace: &Trace) -> Sheet<'_> {
-    let kind = |kind: FlowKind| match kind {
-        FlowKind::Launch => "launch",
-        FlowKind::ForwardBackward => "forward_backward",
-    };
     Sheet::new("flows", trace.flows.len())
         .int("from", |row| id(Some(trace.flows[row].from)))
         .int("to", |row| id(Some(trace.flows[row].to)))
-        .text("kind", move |row| Some(kind(trace.flows[row].kind)))
+        .text("kind", |row| Some(trace.flows[row].kind.as_str()))
 }
 
 /// A row is a step of a rank.

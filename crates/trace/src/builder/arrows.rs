@@ -28,7 +28,7 @@ pub(super) fn resolve(
             FlowKind::Launch => {
                 (innermost(trace, at(arrow.from), is_api), innermost(trace, at(arrow.to), SliceKind::is_device_event))
             }
-            FlowKind::ForwardBackward => {
+            FlowKind::ForwardBackward | FlowKind::Batch => {
                 (innermost(trace, at(arrow.from), is_op), innermost(trace, at(arrow.to), is_op))
             }
         };

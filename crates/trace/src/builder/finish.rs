@@ -98,6 +98,7 @@ impl TraceBuilder {
         links::classify_by_launch(&trace, &mut device_events, &mut common, &communication_calls);
         trace.device_events = common.finish(device_events);
         links::link_forward_backward(&mut trace);
+        trace.link_batches();
         for (mut events, is_memory) in [(self.memory, true), (self.out_of_memory, false)] {
             events.sort_by_key(|event| event.time_ns);
             for event in &mut events {

@@ -160,14 +160,19 @@ function OnAllRanks({ controller }: { controller: TimelineController }) {
 }
 
 function Around({ controller, details }: { controller: TimelineController; details: SliceDetails }) {
-  const pairs = details.flows.filter(({ kind }) => kind === "forward_backward").map(({ slice }) => slice);
+  const joined = (by: string, to?: string) =>
+    details.flows
+      .filter(({ kind, direction }) => kind === by && (to ?? direction) === direction)
+      .map(({ slice }) => slice);
   const one = (slice: Slice | null) => (slice ? [slice] : []);
   return (
     <div>
       <Slices controller={controller} title="Operator" slices={one(details.op)} />
       <Slices controller={controller} title="Launched by" slices={one(details.launch)} />
       <Slices controller={controller} title="Launches" slices={details.launched} />
-      <Slices controller={controller} title="Forward and backward" slices={pairs} />
+      <Slices controller={controller} title="Forward and backward" slices={joined("forward_backward")} />
+      <Slices controller={controller} title="Batch taken by" slices={joined("batch", "out")} />
+      <Slices controller={controller} title="Batch made by" slices={joined("batch", "in")} />
       <Slices controller={controller} title="Inside of" slices={details.ancestors} />
       {details.module.length > 0 && (
         <>
