@@ -11,8 +11,12 @@ mod others;
 mod positions;
 mod streams;
 mod transfers;
+#[cfg(target_arch = "x86_64")]
+mod vfork;
 
 use crate::imports::Hook;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use vfork::is_vforked;
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
@@ -29,6 +33,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
     ];
     let all = lists.into_iter().flatten();
     #[cfg(target_arch = "x86_64")]
-    let all = all.chain(formatted::HOOKS).chain(formatted::VARIADIC);
+    let all = all.chain(formatted::HOOKS).chain(formatted::VARIADIC).chain(vfork::HOOKS);
     all
 }

@@ -25,6 +25,8 @@ mod mapped_files;
 mod memory;
 mod open_files;
 mod paths;
+#[cfg(not(target_arch = "x86_64"))]
+mod process_id;
 mod real;
 mod recorded;
 mod start;

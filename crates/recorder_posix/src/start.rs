@@ -7,7 +7,7 @@ use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use stepscope_recorder::HelperTask;
 
@@ -21,9 +21,6 @@ const BINDING: Duration = Duration::from_millis(20);
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// The process that this memory belongs to.
-static PID: AtomicI64 = AtomicI64::new(0);
-
 thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
@@ -34,13 +31,10 @@ pub(crate) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// Whether this is another process than the one whose memory it uses: a child of `vfork`, which must leave that as it is.
-#[inline]
-pub(crate) fn is_vforked() -> bool {
-    // SAFETY: a plain system call.
-    let pid = unsafe { libc::syscall(libc::SYS_getpid) };
-    pid != PID.load(Ordering::Relaxed)
-}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use crate::hooks::is_vforked;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use crate::process_id::is_vforked;
 
 /// The calling thread is inside the recorder: what it calls meanwhile is not recorded.
 pub(crate) struct Inside;
@@ -105,7 +99,8 @@ fn begin(run: &Path, mut watched: Watched) {
         unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
         stepscope_recorder::set_helper_task(HelperTask { begin: faults::begin, run: helper_task });
     });
-    note_pid();
+    #[cfg(not(target_arch = "x86_64"))]
+    crate::process_id::note();
     unseen::begin();
 }
 
@@ -151,14 +146,10 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     bound::after_fork();
     faults::in_child();
-    note_pid();
+    #[cfg(not(target_arch = "x86_64"))]
+    crate::process_id::note();
     open_files::note_fork();
     unseen::forget();
-}
-
-fn note_pid() {
-    // SAFETY: a plain system call.
-    PID.store(unsafe { libc::syscall(libc::SYS_getpid) }, Ordering::Relaxed);
 }
 
 /// The folders in a variable, with colons between them.
