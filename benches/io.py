@@ -2,7 +2,7 @@
 
 Run by ``cargo xtask bench io``. A program in C makes one kind of call many times; each row is what one call takes, in ns of
 wall time, the quickest of some rounds: without a recorder, recorded, and with a recorder that was told to leave the file out.
-DFTracer takes part where ``--dftracer`` names a Python that has it, with a tenth of the calls.
+DFTracer takes part where ``--dftracer`` names a Python that has it.
 """
 
 import argparse
@@ -39,15 +39,14 @@ def main():
         print(f"{'ns a call':32} {'nothing':>9} {'recorded':>9} {'left out':>9} {'dftracer':>9}  longest 64 calls, ms")
         for name, (workload, threads) in WORKLOADS.items():
             calls = arguments.calls // (5 if workload == "open" else 1)
-            command = [program, folder / "data" / "file", workload, str(threads)]
-            rounds = [measured(command, calls, folder, arguments.dftracer) for _ in range(arguments.rounds)]
+            command = [program, folder / "data" / "file", workload, str(threads), str(calls)]
+            rounds = [measured(command, folder, arguments.dftracer) for _ in range(arguments.rounds)]
             print(line(name, rounds), flush=True)
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}")
 
 
-def measured(command, calls, folder, dftracer):
+def measured(command, folder, dftracer):
     """One round: each way once."""
-    fewer, command = [*command, str(calls // 10)], [*command, str(calls)]
     stepscope = [Path(sys.executable).with_name("stepscope"), "record", "--io"]
     run = ["--output", folder / "run", "--"]
     ways = {
@@ -56,20 +55,20 @@ def measured(command, calls, folder, dftracer):
         "left out": ([*stepscope, "--io-exclude", folder / "data", *run, *command], {}),
     }
     if dftracer:
-        ways["dftracer"] = (fewer, dftracer_environment(dftracer, folder))
+        ways["dftracer"] = (command, dftracer_environment(dftracer, folder))
     results = {}
     for way, (words, environment) in ways.items():
         done = subprocess.run(
             [*map(str, words)], env={**os.environ, **environment}, capture_output=True, text=True, check=True
         )
         results[way] = json.loads(done.stdout.splitlines()[-1])
-        subprocess.run(["rm", "-rf", folder / "run"], check=True)
+        subprocess.run(["rm", "-rf", folder / "run", *folder.glob("dftracer*")], check=True)
     return results
 
 
 def dftracer_environment(python, folder):
     """As DFTracer's own documentation has a program in C recorded, with metadata of each call."""
-    pattern = "os.path.dirname(dftracer.__file__) + '/lib*/libdftracer_preload*.so'"
+    pattern = "os.path.dirname(dftracer.__file__) + '/lib*/libdftracer_preload.so'"
     find = f"import dftracer, glob, os; print(glob.glob({pattern})[0])"
     library = subprocess.run([python, "-c", find], capture_output=True, text=True, check=True).stdout.strip()
     return {
