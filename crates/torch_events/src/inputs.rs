@@ -27,7 +27,7 @@ impl InputTexts {
             strides: inputs.strides.clone(),
             types: inputs.types.clone(),
             concrete: inputs.concrete.clone(),
-            keywords: inputs.keywords.clone(),
+            keywords: if Inputs::are_of_next(&inputs.keywords) { String::new() } else { inputs.keywords.clone() },
         }
     }
 }

@@ -18,6 +18,14 @@ pub struct Inputs {
     pub keywords: String,
 }
 
+impl Inputs {
+    /// Whether inputs with such names are what the recorder says of a loader's `next()`, of which PyTorch's own label has
+    /// none: in what stands for PyTorch's own output they are left out.
+    pub fn are_of_next(keywords: &str) -> bool {
+        keywords.starts_with(r#"{"dataflow":"next""#)
+    }
+}
+
 /// The C++ names of PyTorch's `ScalarType`s, by their number.
 const DTYPES: [&str; 46] = [
     "unsigned char",

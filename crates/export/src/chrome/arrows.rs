@@ -10,7 +10,9 @@ pub(super) const MAX_TRIES: usize = 1_000;
 pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     let trace = document.trace;
     let mut last_launch = None;
-    for (flow, number) in trace.flows.iter().zip(1..) {
+    // PyTorch's own traces have none of batches.
+    let drawn = trace.flows.iter().filter(|flow| flow.kind != FlowKind::Batch);
+    for (flow, number) in drawn.zip(1..) {
         if !document.has_track(trace.slices.track[flow.from.index()]) {
             continue;
         }
@@ -29,9 +31,7 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
                 let end = (document.row_of(flow.to), end_ns);
                 write_end(document, "f", "ac2g", id, end)?;
             }
-            // PyTorch's own traces have none.
-            FlowKind::Batch => {}
-            FlowKind::ForwardBackward => {
+            FlowKind::ForwardBackward | FlowKind::Batch => {
                 let is_op = |kind| kind == SliceKind::Op;
                 let moment = |slice| (slice, own_moment(trace, slice, is_op).unwrap_or(start_ns(slice)));
                 let ends = [moment(flow.from), moment(flow.to)].map(|(slice, at_ns)| (document.row_of(slice), at_ns));

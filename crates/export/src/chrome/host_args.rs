@@ -147,7 +147,10 @@ fn sound(trace: &Trace, inputs: &OpInputs) -> SoundInputs {
         ("Input Strides", sound(inputs.strides)),
         ("Concrete Inputs", sound(inputs.concrete)),
     ];
-    SoundInputs { lists, keywords: sound(inputs.keywords) }
+    // PyTorch gives its label of a loader's `next()` none.
+    let is_of_next = trace.strings.get(inputs.keywords).starts_with(r#"{"dataflow":"next""#);
+    let keywords = if is_of_next { StringTable::EMPTY } else { sound(inputs.keywords) };
+    SoundInputs { lists, keywords }
 }
 
 /// The calls around rows of threads that have several lanes: calls nest among themselves, whatever they overlap.
