@@ -1,8 +1,10 @@
 //! A part: the records of one thread within one segment, and the records in it.
 
 use super::record::{Record, half_at, read_record};
+use crate::clock::TickClock;
 use crate::layout::Tag;
 use crate::short::Reference;
+use std::ops::Range;
 
 /// One thread's records within one segment, where they lie.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,34 @@ pub(super) struct Part {
     pub(super) is_replayed: bool,
     /// Its activity records among all: from, to.
     pub(super) activities: (usize, usize),
+}
+
+/// The parts of a thread that are replayed.
+#[derive(Clone, Debug)]
+pub(super) struct ReplayedParts<'a> {
+    pub(super) parts: &'a [Part],
+    /// Those whose ranges become events. Behind them only the ends of these are looked for.
+    pub(super) selected: Range<usize>,
+}
+
+impl<'a> ReplayedParts<'a> {
+    /// All parts that may tell of what began within `times`.
+    pub(super) fn within(parts: &'a [Part], times: &Range<i64>, clock: &TickClock) -> Self {
+        if times.is_empty() {
+            return Self { parts, selected: 0..0 };
+        }
+        let begins_at = |part: &Part| clock.monotonic_ns(part.first_ticks);
+        // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
+        let first = parts.iter().skip(1).take_while(|next| begins_at(next) < times.start).count();
+        let behind = parts[first..].iter().position(|part| begins_at(part) >= times.end);
+        let last = behind.map_or(parts.len(), |behind| first + behind + 1);
+        Self { parts, selected: first.min(last)..last }
+    }
+
+    /// How many events they begin.
+    pub(super) fn events(&self) -> usize {
+        self.parts[self.selected.clone()].iter().map(|part| part.begins).sum()
+    }
 }
 
 /// Records, decoded where they lie. What a begin says of its end comes as a record of its own.

@@ -3,7 +3,7 @@
 use super::event_list::{PackedEvent, Rare};
 use super::events::CollectiveOf;
 use super::inputs::InputsTable;
-use super::parts::{Part, Records};
+use super::parts::{Part, Records, ReplayedParts};
 use super::process::is_of_process;
 use super::record::Record;
 use super::scan::Scan;
@@ -16,7 +16,6 @@ use crate::layout::{OpenPlace, Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
 use std::io::Result;
-use std::ops::Range;
 
 /// What one thread recorded. Ends that were not recorded are not set yet.
 pub(super) struct ThreadRecords {
@@ -50,34 +49,6 @@ pub(super) struct EndElsewhere {
 /// The number within its group that a collective's record says.
 pub(super) fn sequence_number(record: &Record) -> Option<i64> {
     record.word(1).checked_sub(1).map(|number| number as i64)
-}
-
-/// The parts of a thread that are replayed.
-#[derive(Clone, Debug)]
-pub(super) struct ReplayedParts<'a> {
-    pub(super) parts: &'a [Part],
-    /// Those whose ranges become events. Behind them only the ends of these are looked for.
-    pub(super) selected: Range<usize>,
-}
-
-impl<'a> ReplayedParts<'a> {
-    /// All parts that may tell of what began within `times`.
-    pub(super) fn within(parts: &'a [Part], times: &Range<i64>, clock: &TickClock) -> Self {
-        if times.is_empty() {
-            return Self { parts, selected: 0..0 };
-        }
-        let begins_at = |part: &Part| clock.monotonic_ns(part.first_ticks);
-        // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
-        let first = parts.iter().skip(1).take_while(|next| begins_at(next) < times.start).count();
-        let behind = parts[first..].iter().position(|part| begins_at(part) >= times.end);
-        let last = behind.map_or(parts.len(), |behind| first + behind + 1);
-        Self { parts, selected: first.min(last)..last }
-    }
-
-    /// How many events they begin.
-    pub(super) fn events(&self) -> usize {
-        self.parts[self.selected.clone()].iter().map(|part| part.begins).sum()
-    }
 }
 
 /// Takes the events of a thread, of which none is open, and leaves an empty list.

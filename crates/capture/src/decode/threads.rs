@@ -2,7 +2,8 @@
 
 use super::elsewhere::end_elsewhere;
 use super::event_list::{EventList, PackedEvent, Rare};
-use super::replay::{ReplayedParts, ThreadRecords, last_ticks, replay};
+use super::parts::ReplayedParts;
+use super::replay::{ThreadRecords, last_ticks, replay};
 use super::scan::Scan;
 use super::segments::Segments;
 use crate::Thread;
