@@ -55,6 +55,10 @@ columns! {
         processes: i64 => Count,
         /// Number of batches that it began to make.
         batches: i64 => Count,
+        /// Number of workers of the rank.
+        workers: i64 => Count,
+        /// Number of workers of the rank that would be enough for the loop never to wait. Absent when it is not known.
+        enough_workers: Option<i64> => Count,
         /// The time of its processes.
         total_ns: i64 => Nanoseconds,
         /// Time in calls on files while it makes batches.
@@ -69,10 +73,6 @@ columns! {
         read_bytes: i64 => Bytes,
         /// Time that the loop waited in `next()` for batches of this worker.
         waited_for_ns: i64 => Nanoseconds,
-        /// Number of workers of the rank.
-        workers: i64 => Count,
-        /// Number of workers of the rank that would be enough for the loop never to wait. Absent when it is not known.
-        enough_workers: Option<i64> => Count,
     }
 }
 
