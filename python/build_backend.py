@@ -2,8 +2,8 @@
 
 maturin packs one Rust library a wheel. Stepscope has three: `stepscope._engine`, everything, which maturin builds;
 `stepscope._recorder`, small, which is all that a recorded Python loads; and the one that records calls on files, which the
-system loads into any process. The hooks below build the latter two first and put them into the package folder, from where
-maturin takes them along.
+system loads into any process, by way of an empty one. The hooks below build these first and put them into the package
+folder, from where maturin takes them along.
 """
 
 import json
@@ -30,6 +30,9 @@ LIBRARIES = {
     "stepscope-recorder-python": "_recorder.abi3.so",
     "stepscope-recorder-posix": "libstepscope_files.so",
 }
+# What the system is told to load. glibc loads the other one with it; any other C library could not, and would refuse to
+# run the program, but finds an empty library here.
+PRELOADED = "libstepscope_preload.so"
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -48,6 +51,7 @@ def build_libraries(config_settings):
     """Build the recorder's libraries, as maturin is told to build the engine, and put them into the package folder."""
     for crate, name in LIBRARIES.items():
         build_library(crate, name, config_settings)
+    build_preloaded()
 
 
 def build_library(crate, name, config_settings):
@@ -71,6 +75,18 @@ def build_library(crate, name, config_settings):
     fresh = library.with_name(f"{name}.{os.getpid()}")
     shutil.copyfile(built_library(result.stdout, crate.replace("-", "_")), fresh)
     os.replace(fresh, library)
+
+
+def build_preloaded():
+    """Link the empty library into the package folder."""
+    auxiliary = f"$ORIGIN/{LIBRARIES['stepscope-recorder-posix']}"
+    linked = [f"-Wl,-soname,{PRELOADED}", f"-Wl,--auxiliary={auxiliary}", "-Wl,--hash-style=both"]
+    fresh = PACKAGE / f"{PRELOADED}.{os.getpid()}"
+    compiler = os.environ.get("CC", "cc").split()
+    command = [*compiler, "-shared", "-nostdlib", "-s", *linked, "-o", str(fresh), "-x", "c", os.devnull]
+    if subprocess.run(command).returncode != 0:
+        sys.exit("error: the C compiler could not link an empty library")
+    os.replace(fresh, PACKAGE / PRELOADED)
 
 
 def built_library(messages, target):

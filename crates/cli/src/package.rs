@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 /// The environment variable that names the package's folder.
 pub(crate) const PACKAGE_VARIABLE: &str = "STEPSCOPE_PACKAGE";
-/// The library in the package that the system loads into recorded processes.
-const FILES_LIBRARY: &str = "libstepscope_files.so";
+/// The library in the package that the system loads into recorded processes. It is empty, so that every C library can load
+/// it, and names the one that records calls on files as its auxiliary, which glibc loads in front of it.
+const FILES_LIBRARY: &str = "libstepscope_preload.so";
 /// The folder in the package whose `sitecustomize.py` a recorded Python runs first.
 const INJECTED: &str = "_inject";
 
@@ -20,7 +21,7 @@ pub(crate) fn find_package() -> Option<PathBuf> {
     candidates(&program).into_iter().find(|package| is_package(package))
 }
 
-/// The library that records calls on files, when the package has it.
+/// The library by which calls on files are recorded, when the package has it.
 pub(crate) fn files_library(package: &Path) -> Option<PathBuf> {
     Some(package.join(FILES_LIBRARY)).filter(|library| library.is_file())
 }

@@ -44,7 +44,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 22] = [
+const PROCESS_METADATA_KEYS: [&str; 23] = [
     "process_name",
     "rank",
     "local_rank",
@@ -67,6 +67,7 @@ const PROCESS_METADATA_KEYS: [&str; 22] = [
     "page_faults_refused",
     "page_faults_lost",
     "io_bytes_of_system",
+    "io_programs_not_seen",
 ];
 
 /// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of

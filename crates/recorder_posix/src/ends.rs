@@ -1,8 +1,7 @@
 //! The process ends in good order, or begins another program: what was not written yet is.
 
-use crate::faults;
 use crate::start::{Inside, is_on, is_vforked};
-use crate::unseen;
+use crate::{faults, programs, unseen};
 use stepscope_recorder::set_own_metadata;
 
 /// Called by the loader when the process ends by `exit`.
@@ -21,8 +20,10 @@ pub(crate) fn finish() {
     if is_on()
         && !is_vforked()
         && let Some(_inside) = Inside::enter()
-        && faults::finish()
     {
-        set_own_metadata(unseen::KEY, &unseen::of_system());
+        programs::say();
+        if faults::finish() {
+            set_own_metadata(unseen::KEY, &unseen::of_system());
+        }
     }
 }

@@ -27,6 +27,7 @@ mod open_files;
 mod paths;
 #[cfg(not(target_arch = "x86_64"))]
 mod process_id;
+mod programs;
 mod real;
 mod recorded;
 mod start;

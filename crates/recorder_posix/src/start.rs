@@ -1,7 +1,7 @@
 //! When recording begins, and whether the calling thread is inside the recorder.
 
 use crate::paths::{Watched, watch};
-use crate::{bound, descriptors, faults, mapped_files, open_files, unseen};
+use crate::{bound, descriptors, faults, mapped_files, open_files, programs, unseen};
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -149,6 +149,7 @@ unsafe extern "C" fn in_child() {
     #[cfg(not(target_arch = "x86_64"))]
     crate::process_id::note();
     open_files::note_fork();
+    programs::forget();
     unseen::forget();
 }
 

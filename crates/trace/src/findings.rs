@@ -172,6 +172,8 @@ finding_codes! {
         "page faults came faster than they were read, or what was mapped changed too fast: some are missing";
     IoBytesNotSeen = "capture.io_bytes_not_seen", Suspect,
         "the system counted more bytes read or written than calls on files were recorded to move: system calls that go past the C library";
+    IoProgramsNotSeen = "capture.io_programs_not_seen", Info,
+        "processes began programs that cannot be recorded: what those did with files is not known";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "device activity could not be recorded: why, and in which process";
     DeviceRemarks = "capture.device_remarks", Info,

@@ -54,6 +54,9 @@ impl AlignedCapture<'_> {
             findings.add(FindingCode::PageFaultsLost, || format!("{}: {lost}", who()));
             findings.add_count(FindingCode::PageFaultsLost, lost - 1);
         }
+        for program in metadata_value(capture, "io_programs_not_seen").into_iter().flat_map(str::lines) {
+            findings.add(FindingCode::IoProgramsNotSeen, || format!("{}: {program}", who()));
+        }
         // What is listed was selected before: some calls may not be there.
         if !self.is_listed {
             unseen_io::report(capture, &who, findings);

@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_void};
 
 use crate::imports::Hook;
-use crate::recorded::set_errno;
+use crate::programs::{is_to_say, say};
+use crate::recorded::{errno, set_errno};
+use crate::start::Inside;
 
 thread_local! {
     /// Children that the calling thread has become, each of the one before. They have the parent's thread-local memory,
@@ -26,13 +28,27 @@ pub(crate) fn is_vforked() -> bool {
 extern "C" fn forked(returned: c_long) -> c_int {
     match returned {
         0 => CHILDREN.set(CHILDREN.get() + 1),
-        1.. => CHILDREN.set(CHILDREN.get().saturating_sub(1)),
+        1.. => {
+            CHILDREN.set(CHILDREN.get().saturating_sub(1));
+            if is_to_say() && !is_vforked() {
+                said_for_child();
+            }
+        }
         error => {
             set_errno(-error as c_int);
             return -1;
         }
     }
     returned as c_int
+}
+
+/// What the child has found of the program that it began.
+#[cold]
+fn said_for_child() {
+    let Some(_inside) = Inside::enter() else { return };
+    let reason = errno();
+    say();
+    set_errno(reason);
 }
 
 macro_rules! vfork {
