@@ -9,7 +9,8 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
-import { count, megabytes, ms, seconds, table } from "./numbers.mjs";
+import { frames } from "./frames.mjs";
+import { count, megabytes, ms, quantile, seconds, table } from "./numbers.mjs";
 import { Client, cpuOf, memoryOf, serve } from "./served.mjs";
 
 const { values, positionals } = parseArgs({
@@ -24,6 +25,8 @@ const GOALS = { distributed: "first paint < 2 s" };
 /** Nothing more is on its way when nothing was for so long: an answer may make a page ask for more. */
 const QUIET_MS = 1000;
 const LIMIT_MS = 300_000;
+/** Moves and zooms on the timeline. */
+const MOVES = 100;
 
 /** Opens a page in a browser of its own: when it first painted, first showed an answer, and showed all. */
 async function shown(url, name, shot) {
@@ -87,6 +90,10 @@ try {
     }
   }
   console.log(table(rows));
+  const moved = await frames(server.url, { executablePath, moves: MOVES });
+  const p = (list) => `${ms(quantile(list, 0.5))}, p95 ${ms(quantile(list, 0.95))}`;
+  console.log(`\ntimeline, ${MOVES} moves and zooms: ${moved.drawn.length} frames, drawing p50 ${p(moved.drawn)}`);
+  console.log(`from frame to frame p50 ${p(moved.between)}; goal of drawing: p95 < 16 ms`);
   const memory = memoryOf(server.pid);
   console.log(`\nmemory of the server ${megabytes(memory?.resident)}, at its peak ${megabytes(memory?.peak)}`);
 } finally {
