@@ -26,6 +26,7 @@
 //! not judged. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
 //! nothing. Each rank is judged by itself: what one rank cannot tell, such as who is late to a collective, is not judged.
 
+mod batch_waits;
 mod blocking_output;
 mod comm_backend;
 mod comm_overlap;
@@ -42,8 +43,10 @@ mod host_code;
 mod host_sync;
 mod kernel_work;
 mod launch_bound;
+mod loader_workers;
 mod long_calls;
 mod low_utilization;
+mod main_process_batches;
 mod memory_fragmentation;
 mod memory_growth;
 mod memory_near_full;
@@ -265,6 +268,9 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     dataloader::RULE,
+    main_process_batches::RULE,
+    loader_workers::FEW,
+    loader_workers::MANY,
     data_parallel::RULE,
     comm_backend::RULE,
     exposed_comm::RULE,

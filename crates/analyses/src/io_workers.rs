@@ -81,7 +81,8 @@ pub fn io_workers(trace: &Trace, selection: &Selection) -> Vec<WorkerTime> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<WorkerTime> {
+/// The same of a context.
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<WorkerTime> {
     let (trace, selection) = (context.trace, context.selection);
     let Batches { batches, nexts } = context.get();
     let mut rows: BTreeMap<(u32, Option<i64>), WorkerTime> = BTreeMap::new();

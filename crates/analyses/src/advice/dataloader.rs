@@ -1,13 +1,8 @@
-//! The training loop waits for its next batch while nothing else happens.
+//! The training loop waits for its next batch while nothing else happens, and nothing says why.
 
-use super::facts::{Facts, share};
-use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
-use crate::step_breakdown::{self, StepBreakdown};
-use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_trace::SliceKind;
-
-/// As the TensorBoard plugin of PyTorch's profiler.
-const THRESHOLD: f64 = 0.05;
+use super::batch_waits::batch_waits;
+use super::facts::Facts;
+use super::{Judged, Rule};
 
 pub(super) const RULE: Rule = Rule {
     code: "input.dataloader",
@@ -19,34 +14,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    if !facts.trace.slices.kind.contains(&SliceKind::DataLoader) {
-        return Err(Lacks("no waits for data are marked"));
-    }
-    let rows = step_breakdown::rows(facts.context);
-    let ranks = rows.chunk_by(|a, b| a.rank == b.rank);
-    Ok(ranks.filter_map(|rows| of_rank(facts, rows)).collect())
-}
-
-/// Over the complete steps of a rank, or over all when none is complete.
-fn of_rank(facts: &Facts, rows: &[StepBreakdown]) -> Option<Advice> {
-    let steps = || rows.iter().filter(|row| row.step.is_some());
-    let has_complete = steps().any(|row| row.is_complete == Some(true));
-    let counted = || steps().filter(|row| !has_complete || row.is_complete == Some(true));
-    let wait_ns: i64 = counted().map(|row| row.dataloader_ns).sum();
-    let window_ns: i64 = counted().map(|row| row.total_ns).sum();
-    let row = share(wait_ns, window_ns, THRESHOLD)?;
-    let (rank, count) = (rows[0].rank, counted().count() as i64);
-    let (wait, ratio) = (format_ns(wait_ns / count), format_ratio(row.measured_ratio?));
-    let step = format_ns(window_ns / count);
-    let of = if count > 1 { format!("a step of {step} (mean of {count})") } else { format!("the {step} of the step") };
-    Some(Advice {
-        rank: Some(rank),
-        says: format!("{wait} ({ratio}) of {of} is waiting for the next batch while nothing else runs."),
-        count: Some(count),
-        gain: Some((wait_ns, GainEstimate::Removal)),
-        place: facts.longest(rank, SliceKind::DataLoader).map(|slice| Place::of(facts.trace, slice)),
-        ..row
-    })
+    let unexplained = batch_waits(facts)?.into_iter().filter(|waits| waits.cause().is_none());
+    Ok(unexplained.filter_map(|waits| waits.advice(facts, "the next batch")).collect())
 }
 
 #[cfg(test)]

@@ -1,0 +1,93 @@
+//! How long training loops wait for their next batch while nothing else happens, and who makes the batches.
+
+use super::facts::{Facts, share};
+use super::{Advice, GainEstimate, Lacks, Place};
+use crate::io_workers::{self, WorkerTime};
+use crate::step_breakdown::{self, StepBreakdown};
+use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_trace::SliceKind;
+
+/// As the TensorBoard plugin of PyTorch's profiler.
+pub(super) const THRESHOLD: f64 = 0.05;
+
+/// The waits of a rank, over its complete steps, or over all when none is complete.
+pub(super) struct BatchWaits {
+    rank: u32,
+    /// Time of waiting while nothing else happens.
+    wait_ns: i64,
+    /// The time of the steps.
+    window_ns: i64,
+    steps: i64,
+    /// Who makes the batches; empty when it was not recorded.
+    pub(super) makers: Vec<WorkerTime>,
+}
+
+/// Why a loop waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cause {
+    /// The training process makes its batches itself.
+    NoWorkers,
+    /// The workers make fewer batches than the loop takes.
+    FewWorkers { workers: i64, enough: i64 },
+}
+
+/// The waits of each rank.
+pub(super) fn batch_waits(facts: &Facts) -> Result<Vec<BatchWaits>, Lacks> {
+    if !facts.trace.slices.kind.contains(&SliceKind::DataLoader) {
+        return Err(Lacks("no waits for data are marked"));
+    }
+    let rows = step_breakdown::rows(facts.context);
+    let makers = io_workers::rows(facts.context);
+    Ok(rows.chunk_by(|a, b| a.rank == b.rank).map(|rows| BatchWaits::of_rank(rows, &makers)).collect())
+}
+
+impl BatchWaits {
+    fn of_rank(rows: &[StepBreakdown], makers: &[WorkerTime]) -> Self {
+        let steps = || rows.iter().filter(|row| row.step.is_some());
+        let has_complete = steps().any(|row| row.is_complete == Some(true));
+        let counted = || steps().filter(|row| !has_complete || row.is_complete == Some(true));
+        let rank = rows[0].rank;
+        Self {
+            rank,
+            wait_ns: counted().map(|row| row.dataloader_ns).sum(),
+            window_ns: counted().map(|row| row.total_ns).sum(),
+            steps: counted().count() as i64,
+            makers: makers.iter().filter(|row| row.rank == rank).copied().collect(),
+        }
+    }
+
+    /// How many workers would be enough, where it is known.
+    pub(super) fn enough_workers(&self) -> Option<i64> {
+        self.makers.iter().find_map(|row| row.enough_workers)
+    }
+
+    /// Why the loop waits; `None` when it is not known, as of workers that are enough but not even.
+    pub(super) fn cause(&self) -> Option<Cause> {
+        // A training process that makes some batches beside its workers has another loader too.
+        let workers = self.makers.first()?.workers;
+        match self.enough_workers() {
+            _ if workers == 0 => Some(Cause::NoWorkers),
+            Some(enough) if enough > workers => Some(Cause::FewWorkers { workers, enough }),
+            _ => None,
+        }
+    }
+
+    /// A row about the waits for `what`, when they are more than the threshold.
+    pub(super) fn advice(&self, facts: &Facts, what: &str) -> Option<Advice> {
+        let row = share(self.wait_ns, self.window_ns, THRESHOLD)?;
+        let (wait, ratio) = (format_ns(self.wait_ns / self.steps), format_ratio(row.measured_ratio?));
+        let step = format_ns(self.window_ns / self.steps);
+        let of = match self.steps {
+            1 => format!("the {step} of the step"),
+            steps => format!("a step of {step} (mean of {steps})"),
+        };
+        Some(Advice {
+            rank: Some(self.rank),
+            says: format!("{wait} ({ratio}) of {of} is waiting for {what} while nothing else runs."),
+            count: Some(self.steps),
+            gain: Some((self.wait_ns, GainEstimate::Removal)),
+            place: facts.longest(self.rank, SliceKind::DataLoader).map(|slice| Place::of(facts.trace, slice)),
+            ..row
+        })
+    }
+}
