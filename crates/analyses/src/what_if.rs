@@ -19,12 +19,16 @@
 //! - `no_lateness`: from one communication that it begins to the next each rank takes as long as the middle one of the
 //!   ranks that communicate the same in the same order. The work of a rank that has no other like it takes as long, in all, as that
 //!   of the middle one of all ranks.
-//! - `rank_on_time`: the same for one rank. Up to five ranks have a row: those that gain most, of the 32 ranks, or 3 %,
+//! - `no_work_lateness`, `no_host_lateness`: the same for the work of ranks alone, and for their idle time alone, which on
+//!   ranks with devices is mostly their hosts'. Where ranks do the same, the three say which of the two makes them late.
+//! - `rank_on_time`: `no_lateness` for one rank. Up to five ranks have a row: those that gain most, of the 32 ranks, or 3 %,
 //!   whose own time becomes shorter by most.
 //! - `slowest_ranks_on_time`: the same for the 3 % of ranks that gain most so, at least one.
 //! - `last_stage_like_others`: the work of the ranks of the last pipeline stage takes as long as that of the middle one of
 //!   the ranks of other stages.
 //! - `half_communication`, `free_communication`: transfers take half the time, or none.
+//! - `perfect_overlap`: a rank waits for no communication before all else in the step is done. Communication takes as long
+//!   as it does, beside work.
 //!
 //! # Units
 //! Nanoseconds, summed over the steps. Shares of the replayed time. Counts of ranks and steps.
@@ -51,6 +55,7 @@ pub(crate) mod of_rank;
 mod replay;
 
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
+use lateness::Own;
 use of_rank::{Act, RankStep, RankSteps};
 use replay::JobStep;
 use std::cmp::Reverse;
@@ -68,7 +73,11 @@ const SLOWEST_PERCENT: usize = 3;
 pub enum Scenario {
     /// All ranks are as fast as the middle one.
     NoLateness,
-    /// One rank is.
+    /// Their work is.
+    NoWorkLateness,
+    /// What they idle is as little.
+    NoHostLateness,
+    /// One rank is as fast as the middle one.
     RankOnTime,
     /// The slowest ranks are.
     SlowestRanksOnTime,
@@ -78,6 +87,8 @@ pub enum Scenario {
     HalfCommunication,
     /// Communication takes no time, but for waiting.
     FreeCommunication,
+    /// All communication runs beside work.
+    PerfectOverlap,
 }
 
 impl Scenario {
@@ -85,11 +96,14 @@ impl Scenario {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoLateness => "no_lateness",
+            Self::NoWorkLateness => "no_work_lateness",
+            Self::NoHostLateness => "no_host_lateness",
             Self::RankOnTime => "rank_on_time",
             Self::SlowestRanksOnTime => "slowest_ranks_on_time",
             Self::LastStageLikeOthers => "last_stage_like_others",
             Self::HalfCommunication => "half_communication",
             Self::FreeCommunication => "free_communication",
+            Self::PerfectOverlap => "perfect_overlap",
         }
     }
 }
@@ -146,6 +160,8 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
         }
         _ => {
             add(job.on_time(Scenario::NoLateness, &ranks));
+            add(job.part_on_time(Scenario::NoWorkLateness, &ranks, Own::Work));
+            add(job.part_on_time(Scenario::NoHostLateness, &ranks, Own::Idle));
             late.into_iter().take(RANK_ROWS).for_each(|row| add(Some(row)));
             add(Some(&slowest)
                 .filter(|ranks| !ranks.is_empty())
@@ -153,6 +169,9 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
             add(job.last_stage());
             add(job.row(Scenario::HalfCommunication, &ranks, 50, |_, _| None));
             add(job.row(Scenario::FreeCommunication, &ranks, 0, |_, _| None));
+            add(job.row(Scenario::PerfectOverlap, &ranks, 100, |step, at| {
+                Some(lateness::without_waits(&job.steps[step].step.ranks[at]))
+            }));
         }
     }
     rows.sort_by_key(|row| (Reverse(row.gain_ns), row.scenario, row.rank));
@@ -191,7 +210,7 @@ impl Job {
         let replayed = |step: JobStep| {
             let acts: Vec<&[Act]> = step.ranks.iter().map(|rank| rank.acts.as_slice()).collect();
             let replayed_ns = step.replayed_ns(&acts, 100)?;
-            let (measured_ns, on_time) = (step.measured_ns(), lateness::on_time(&step));
+            let (measured_ns, on_time) = (step.measured_ns(), lateness::on_time(&step, Own::All));
             Some(Replayed { step, measured_ns, replayed_ns, on_time })
         };
         Self { steps: steps.into_iter().filter_map(replayed).collect() }
@@ -234,6 +253,13 @@ impl Job {
             let replayed = &self.steps[step];
             ranks.contains(&replayed.step.ranks[at].rank).then(|| replayed.on_time[at].clone())
         })
+    }
+
+    /// Only this part of what ranks do is on time.
+    fn part_on_time(&self, scenario: Scenario, ranks: &[u32], part: Own) -> Option<WhatIf> {
+        let on_time: Vec<Vec<Vec<Act>>> =
+            self.steps.iter().map(|replayed| lateness::on_time(&replayed.step, part)).collect();
+        self.row(scenario, ranks, 100, |step, at| Some(on_time[step][at].clone()))
     }
 
     fn last_stage(&self) -> Option<WhatIf> {

@@ -11,22 +11,45 @@ use stepscope_trace::CollectiveKind;
 /// from which and to which they go.
 type Role = Vec<(Option<CollectiveKind>, StringId, Option<(i64, i64)>)>;
 
-/// What each rank of a step would do as fast as the middle one of those that do the same. A rank that has no other like
-/// it takes as long for its work, in all, as the middle one of all.
-pub(super) fn on_time(step: &JobStep) -> Vec<Vec<Act>> {
+/// A part of a rank's own time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Own {
+    /// All of it.
+    All,
+    /// Its work.
+    Work,
+    /// When it neither works nor waits for communication.
+    Idle,
+}
+
+impl Own {
+    fn ns(self, act: &Act) -> Option<i64> {
+        match act {
+            Act::Work(ns) => (self != Self::Idle).then_some(*ns),
+            Act::Idle(ns) => (self != Self::Work).then_some(*ns),
+            Act::Begin(_) | Act::Wait(_) => None,
+        }
+    }
+}
+
+/// What each rank of a step would do if `own` of its time were as long as that of the middle one of those that do the same.
+/// A rank that has no other like it takes as long for its work, in all, as the middle one of all.
+pub(super) fn on_time(step: &JobStep, own: Own) -> Vec<Vec<Act>> {
     let mut alike: BTreeMap<Role, Vec<usize>> = BTreeMap::new();
     step.ranks.iter().enumerate().for_each(|(at, rank)| alike.entry(role(rank)).or_default().push(at));
     let middle_ns = middle(step.ranks.iter().map(|rank| work_ns(&rank.acts)));
     let mut acts = vec![Vec::new(); step.ranks.len()];
     for ranks in alike.values() {
         if let [alone] = ranks[..] {
-            acts[alone] = with_work(&step.ranks[alone].acts, middle_ns);
+            let as_it_was = &step.ranks[alone].acts;
+            acts[alone] = if own == Own::Idle { as_it_was.clone() } else { with_work(as_it_was, middle_ns) };
             continue;
         }
-        let segments: Vec<Vec<i64>> = ranks.iter().map(|at| segments(&step.ranks[*at].acts)).collect();
-        let middles: Vec<i64> = (0..segments[0].len()).map(|at| middle(segments.iter().map(|own| own[at]))).collect();
+        let segments: Vec<Vec<i64>> = ranks.iter().map(|at| segments(&step.ranks[*at].acts, own)).collect();
+        let middles: Vec<i64> =
+            (0..segments[0].len()).map(|at| middle(segments.iter().map(|of_rank| of_rank[at]))).collect();
         for at in ranks {
-            acts[*at] = with_segments(&step.ranks[*at].acts, &middles);
+            acts[*at] = with_segments(&step.ranks[*at].acts, own, &middles);
         }
     }
     acts
@@ -35,21 +58,32 @@ pub(super) fn on_time(step: &JobStep) -> Vec<Vec<Act>> {
 /// The same acts with as much work in all, each piece as much shorter or longer. Without any work they stay.
 pub(super) fn with_work(acts: &[Act], new_ns: i64) -> Vec<Act> {
     let mut scale = Scale::new(work_ns(acts), new_ns);
-    let scaled = acts.iter().map(|act| match act {
-        Act::Work(ns) => Act::Work(scale.next(*ns)),
-        other => *other,
-    });
-    scaled.collect()
+    acts.iter().map(|act| Own::Work.ns(act).map_or(*act, |ns| lasting(act, scale.next(ns)))).collect()
 }
 
 /// The sum of a rank's work.
 pub(super) fn work_ns(acts: &[Act]) -> i64 {
-    acts.iter().map(|act| if let Act::Work(ns) = act { *ns } else { 0 }).sum()
+    acts.iter().filter_map(|act| Own::Work.ns(act)).sum()
 }
 
 /// The sum of a rank's own time.
 pub(super) fn own_ns(acts: &[Act]) -> i64 {
-    segments(acts).iter().sum()
+    acts.iter().filter_map(|act| Own::All.ns(act)).sum()
+}
+
+/// What a rank does if it waits for no communication before all else is done.
+pub(super) fn without_waits(step: &RankStep) -> Vec<Act> {
+    let rest = step.acts.iter().filter(|act| !matches!(act, Act::Wait(_))).copied();
+    rest.chain((0..step.comms.len()).map(Act::Wait)).collect()
+}
+
+/// The same act, for as long.
+fn lasting(act: &Act, ns: i64) -> Act {
+    match act {
+        Act::Work(_) => Act::Work(ns),
+        Act::Idle(_) => Act::Idle(ns),
+        other => *other,
+    }
 }
 
 pub(super) fn middle(values: impl Iterator<Item = i64>) -> i64 {
@@ -65,21 +99,20 @@ fn role(step: &RankStep) -> Role {
     step.comms.iter().map(|comm| of_part(&comm.part)).collect()
 }
 
-/// A rank's own time before each communication that it begins, and after the last.
-fn segments(acts: &[Act]) -> Vec<i64> {
+/// `own` time of a rank before each communication that it begins, and after the last.
+fn segments(acts: &[Act], own: Own) -> Vec<i64> {
     let mut segments = vec![0];
     for act in acts {
-        match act {
-            Act::Work(ns) | Act::Idle(ns) => *segments.last_mut().expect("there is one") += ns,
-            Act::Begin(_) => segments.push(0),
-            Act::Wait(_) => {}
+        *segments.last_mut().expect("there is one") += own.ns(act).unwrap_or(0);
+        if matches!(act, Act::Begin(_)) {
+            segments.push(0);
         }
     }
     segments
 }
 
-fn with_segments(acts: &[Act], new_ns: &[i64]) -> Vec<Act> {
-    let mut scales = segments(acts).into_iter().zip(new_ns).map(|(own_ns, new_ns)| (own_ns, *new_ns));
+fn with_segments(acts: &[Act], own: Own, new_ns: &[i64]) -> Vec<Act> {
+    let mut scales = segments(acts, own).into_iter().zip(new_ns).map(|(own_ns, new_ns)| (own_ns, *new_ns));
     let mut scaled = Vec::with_capacity(acts.len());
     // Where nothing can be scaled, all of the new time comes first.
     let mut enter = |scaled: &mut Vec<Act>| {
@@ -89,11 +122,7 @@ fn with_segments(acts: &[Act], new_ns: &[i64]) -> Vec<Act> {
     };
     let mut scale = enter(&mut scaled);
     for act in acts {
-        match act {
-            Act::Work(ns) => scaled.push(Act::Work(scale.next(*ns))),
-            Act::Idle(ns) => scaled.push(Act::Idle(scale.next(*ns))),
-            other => scaled.push(*other),
-        }
+        scaled.push(own.ns(act).map_or(*act, |ns| lasting(act, scale.next(ns))));
         if matches!(act, Act::Begin(_)) {
             scale = enter(&mut scaled);
         }

@@ -44,8 +44,10 @@ fn without_a_straggler_it_is_as_in_a_job_without_one() {
     for job in jobs() {
         for op in [None, Some("forward"), Some("backward"), Some("optimizer")] {
             let slow = slow(&job, 5, op, 40);
-            let scenarios = [Scenario::NoLateness, Scenario::RankOnTime, Scenario::SlowestRanksOnTime];
+            let scenarios =
+                [Scenario::NoLateness, Scenario::NoWorkLateness, Scenario::RankOnTime, Scenario::SlowestRanksOnTime];
             check(&slow, &scenarios.map(|scenario| (scenario, job.clone())));
+            check(&slow, &[(Scenario::NoHostLateness, slow.clone())]);
         }
     }
 }
@@ -190,6 +192,49 @@ fn communication_beside_work_saves_what_its_end_holds_up() {
     assert_eq!(exposed, 2_000, "up to the end of the work beside it");
 }
 
+/// Ranks that each have these rows.
+fn of_ranks(ranks: &[&[&str]]) -> Trace {
+    let rows =
+        ranks.iter().enumerate().flat_map(|(rank, rows)| rows.iter().map(move |row| format!("rank {rank} {row}\n")));
+    let said = ("allreduce", "Float", Some(1_000), None);
+    drawn_with_collectives(&rows.collect::<String>(), &[("a", SliceKind::Op, said)])
+}
+
+/// Replayed and projected, in us.
+fn projected(ranks: &[&[&str]], scenario: Scenario) -> (i64, i64) {
+    let row = find(&what_if(&of_ranks(ranks), &Selection::default()), scenario);
+    (row.replayed_ns / 1_000, row.projected_ns / 1_000)
+}
+
+#[test]
+fn a_late_host_is_told_from_long_work() {
+    let work = "stream 7 .BBB.............";
+    let early: &[&str] =
+        &["cpu 1    .....aa..........", "launch 1 B.....N..........", work, "stream 9 .......NNNNN....."];
+    let late: &[&str] =
+        &["cpu 1    ........aa.......", "launch 1 B........N.......", work, "stream 9 ..........NN....."];
+    let of = |scenario| projected(&[early, late, early], scenario);
+    assert_eq!(of(Scenario::NoHostLateness), of(Scenario::NoLateness));
+    let (replayed, projected) = of(Scenario::NoHostLateness);
+    assert_eq!(replayed - projected, 3, "the host launched three microseconds later");
+    let (replayed, projected) = of(Scenario::NoWorkLateness);
+    assert_eq!(replayed, projected);
+}
+
+#[test]
+fn communication_that_is_hidden_costs_what_work_is_too_short_for() {
+    let rows = |comm: &'static str, work: &'static str| -> Vec<&'static str> {
+        vec!["cpu 1    aaa............", "launch 1 NBC............", comm, work]
+    };
+    let of = |comm, work| projected(&[&rows(comm, work), &rows(comm, work)], Scenario::PerfectOverlap);
+    // All of the communication fits beside seven and three microseconds of work.
+    assert_eq!(of("stream 9 ..NNNNNNNN.....", "stream 7 ..BBBBBB..CCC.."), (13, 11));
+    // One of three is left, as long as the communication takes.
+    assert_eq!(of("stream 9 ..NNNNNNNN.....", "stream 7 ..BB......CCC.."), (13, 10));
+    // What is hidden stays so.
+    assert_eq!(of("stream 9 ..NNNNNNNN.....", "stream 7 ..BBBBBBBBBCCC."), (14, 14));
+}
+
 fn any_job() -> impl Strategy<Value = Simulated> {
     let schedule = (0_usize..jobs().len()).prop_map(|at| jobs()[at].clone());
     (schedule, 1_i64..300_000, 1_i64..300_000, 0_i64..100_000, any::<u64>()).prop_map(
@@ -209,8 +254,19 @@ proptest! {
             prop_assert_eq!((row.measured_ns, row.replayed_ns), (total_ns, total_ns));
             prop_assert_eq!(row.gain_ns, row.replayed_ns - row.projected_ns);
         }
-        let [half, free] = [Scenario::HalfCommunication, Scenario::FreeCommunication].map(|of| find(&rows, of));
+        let of = [Scenario::HalfCommunication, Scenario::FreeCommunication, Scenario::PerfectOverlap];
+        let [half, free, hidden] = of.map(|of| find(&rows, of));
         prop_assert!(free.projected_ns <= half.projected_ns && half.projected_ns <= total_ns);
+        // No rank is done before its own work is.
+        let trace = slow(&job, 3, None, percent).run().trace();
+        let steps = job_steps(&AnalysisContext::new(&trace, &Selection::default()));
+        let own_ns = |step: &JobStep| {
+            let begun_ns = step.ranks.iter().map(|rank| rank.span.start_ns).max()?;
+            let ends_ns = step.ranks.iter().map(|rank| rank.span.start_ns + lateness::own_ns(&rank.acts));
+            Some(ends_ns.max()? - begun_ns)
+        };
+        let least_ns: i64 = steps.iter().filter_map(own_ns).sum();
+        prop_assert!((least_ns..=total_ns).contains(&hidden.projected_ns), "{least_ns} {hidden:?}");
     }
 }
 
