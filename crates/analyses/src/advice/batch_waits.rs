@@ -1,7 +1,8 @@
 //! How long training loops wait for their next batch while nothing else happens, and who makes the batches.
 
 use super::facts::{Facts, share};
-use super::{Advice, GainEstimate, Lacks, Place};
+use super::{Advice, GainEstimate, Place};
+use crate::AnalysisContext;
 use crate::io_workers::{self, WorkerTime};
 use crate::step_breakdown::{self, StepBreakdown};
 use stepscope_base::units::{format_ns, format_ratio};
@@ -32,13 +33,10 @@ pub(super) enum Cause {
 }
 
 /// The waits of each rank.
-pub(super) fn batch_waits(facts: &Facts) -> Result<Vec<BatchWaits>, Lacks> {
-    if !facts.trace.slices.kind.contains(&SliceKind::DataLoader) {
-        return Err(Lacks("no waits for data are marked"));
-    }
-    let rows = step_breakdown::rows(facts.context);
-    let makers = io_workers::rows(facts.context);
-    Ok(rows.chunk_by(|a, b| a.rank == b.rank).map(|rows| BatchWaits::of_rank(rows, &makers)).collect())
+pub(super) fn batch_waits(context: &AnalysisContext<'_>) -> Vec<BatchWaits> {
+    let rows = step_breakdown::rows(context);
+    let makers = io_workers::rows(context);
+    rows.chunk_by(|a, b| a.rank == b.rank).map(|rows| BatchWaits::of_rank(rows, &makers)).collect()
 }
 
 impl BatchWaits {

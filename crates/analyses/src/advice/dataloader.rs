@@ -1,6 +1,5 @@
 //! The training loop waits for its next batch while nothing else happens, and nothing says why.
 
-use super::batch_waits::batch_waits;
 use super::facts::Facts;
 use super::{Judged, Rule};
 
@@ -14,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let unexplained = batch_waits(facts)?.into_iter().filter(|waits| waits.cause().is_none());
+    let unexplained = facts.batch_waits()?.iter().filter(|waits| waits.cause().is_none());
     Ok(unexplained.filter_map(|waits| waits.advice(facts, "the next batch")).collect())
 }
 

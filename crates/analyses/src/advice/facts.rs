@@ -1,5 +1,6 @@
 //! What rules judge by: the results of other analyses, each computed when a rule first asks for it.
 
+use super::batch_waits::{BatchWaits, batch_waits};
 use super::kernel_work::{KernelWork, kernel_work};
 use super::pauses::{Pause, Pauses, pauses};
 use super::{Advice, GainEstimate, Lacks, Place};
@@ -40,6 +41,7 @@ pub(super) struct Facts<'a> {
     kernels: OnceCell<Vec<KernelWork>>,
     rooflines: OnceCell<Vec<(u32, RooflineRow)>>,
     memory: OnceCell<Vec<MemorySummary>>,
+    batch_waits: OnceCell<Vec<BatchWaits>>,
     ranks: OnceCell<Vec<u32>>,
     longest_communication: OnceCell<LongestEvents>,
 }
@@ -61,6 +63,7 @@ impl<'a> Facts<'a> {
             kernels: OnceCell::new(),
             rooflines: OnceCell::new(),
             memory: OnceCell::new(),
+            batch_waits: OnceCell::new(),
             ranks: OnceCell::new(),
             longest_communication: OnceCell::new(),
         }
@@ -153,6 +156,14 @@ impl<'a> Facts<'a> {
     /// What is known of a device itself.
     pub(super) fn device(&self, of: &TemporalBreakdown) -> Option<&'a Device> {
         self.trace.devices.iter().find(|device| device.rank == of.rank && device.ordinal == of.device)
+    }
+
+    /// How long each rank waits for its batches, and who makes them.
+    pub(super) fn batch_waits(&self) -> Result<&[BatchWaits], Lacks> {
+        if !self.trace.slices.kind.contains(&SliceKind::DataLoader) {
+            return Err(Lacks("no waits for data are marked"));
+        }
+        Ok(self.batch_waits.get_or_init(|| batch_waits(self.context)))
     }
 
     /// The ranks asked for.

@@ -1,6 +1,6 @@
 //! The workers of a loader are too few, or many more than the loop needs.
 
-use super::batch_waits::{BatchWaits, Cause, batch_waits};
+use super::batch_waits::{BatchWaits, Cause};
 use super::facts::Facts;
 use super::words::counted;
 use super::{Advice, Judged, Lacks, Priority, Rule};
@@ -31,17 +31,17 @@ pub(super) const MANY: Rule = Rule {
 };
 
 /// Waits of ranks whose loaders have workers.
-fn with_workers(facts: &Facts) -> Result<impl Iterator<Item = BatchWaits>, Lacks> {
-    let mut waits = batch_waits(facts)?;
-    waits.retain(|waits| waits.makers.iter().any(|row| row.worker.is_some()));
-    match waits.is_empty() {
-        true => Err(Lacks("no workers of a loader are recorded")),
-        false => Ok(waits.into_iter()),
+fn with_workers<'a>(facts: &'a Facts) -> Result<impl Iterator<Item = &'a BatchWaits>, Lacks> {
+    let has_workers = |waits: &&BatchWaits| waits.makers.iter().any(|row| row.worker.is_some());
+    let mut waits = facts.batch_waits()?.iter().filter(has_workers).peekable();
+    match waits.peek() {
+        None => Err(Lacks("no workers of a loader are recorded")),
+        Some(_) => Ok(waits),
     }
 }
 
 fn judge_few(facts: &Facts) -> Judged {
-    let of_rank = |waits: BatchWaits| {
+    let of_rank = |waits: &BatchWaits| {
         let Some(Cause::FewWorkers { workers, enough }) = waits.cause() else { return None };
         let row = waits.advice(facts, &format!("batches of {}", counted(workers, "worker")))?;
         Some(Advice { says: format!("{} {enough} would be enough.", row.says), ..row })
@@ -50,7 +50,7 @@ fn judge_few(facts: &Facts) -> Judged {
 }
 
 fn judge_many(facts: &Facts) -> Judged {
-    Ok(with_workers(facts)?.filter_map(|waits| too_many(&waits)).collect())
+    Ok(with_workers(facts)?.filter_map(too_many).collect())
 }
 
 fn too_many(waits: &BatchWaits) -> Option<Advice> {

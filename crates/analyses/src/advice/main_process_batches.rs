@@ -1,6 +1,6 @@
 //! The training process makes its batches itself, and the loop waits for them.
 
-use super::batch_waits::{BatchWaits, Cause, batch_waits};
+use super::batch_waits::{BatchWaits, Cause};
 use super::facts::Facts;
 use super::words::counted;
 use super::{Advice, Judged, Lacks, Rule};
@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let waits = batch_waits(facts)?;
+    let waits = facts.batch_waits()?;
     if waits.iter().all(|waits| waits.makers.is_empty()) {
         return Err(Lacks("nothing says who makes the batches"));
     }
