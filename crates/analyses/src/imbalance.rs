@@ -30,7 +30,7 @@
 
 use crate::communication::matched;
 use crate::context::Shared;
-use crate::op_classes::OpClasses;
+use crate::op_classes::{NOT_LINKED, OpClasses};
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection, ranks_overview};
 use rustc_hash::FxHashMap;
@@ -174,7 +174,7 @@ impl Shared for StepsKernels {
             let rank = trace.devices[event.device.index()].rank;
             let at_ns = trace.slices.start_ns[event.launch.unwrap_or(event.slice).index()];
             let Some(step) = step_of(rank, at_ns) else { continue };
-            let category = event.op.map_or("not linked", |op| classes.get(trace.slices.name[op.index()]).category);
+            let category = event.op.map_or(NOT_LINKED, |op| classes.get(trace.slices.name[op.index()]).category);
             let sum = sums[step].entry(category).or_default();
             *sum = sum.saturating_add(trace.slices.dur_ns[event.slice.index()]);
         }

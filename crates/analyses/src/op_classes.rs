@@ -4,7 +4,7 @@
 //! The table is `data/operators.txt`.
 
 use crate::flops::Formula;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 use stepscope_base::{StringId, StringTable};
 
@@ -12,6 +12,12 @@ const TABLE: &str = include_str!("../data/operators.txt");
 
 /// The category of operators that the table does not know.
 const UNKNOWN: &str = "custom";
+
+/// The category of copies.
+pub(crate) const COPY: &str = "copy";
+
+/// Stands for the category of device work of which no operator is known.
+pub(crate) const NOT_LINKED: &str = "not linked";
 
 /// The categories whose work tensor cores can do.
 const TENSOR_CORE_CATEGORIES: [&str; 3] = ["matrix_product", "convolution", "attention"];
@@ -49,6 +55,15 @@ static ROWS: LazyLock<Rows> = LazyLock::new(|| {
     }
     Rows { exact, patterns }
 });
+
+/// The category with this name.
+pub(crate) fn category_named(name: &str) -> Option<&'static str> {
+    static KNOWN: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        let of_rows = ROWS.exact.values().chain(ROWS.patterns.iter().map(|(_, class)| class));
+        of_rows.map(|class| class.category).chain([UNKNOWN, COPY, NOT_LINKED]).collect()
+    });
+    KNOWN.get(name).copied()
+}
 
 /// What is known of the operator called `name`.
 pub(crate) fn op_class(name: &str) -> OpClass {

@@ -11,9 +11,10 @@ use crate::coverage::Launched;
 use crate::device_work::{DeviceWork, device_work};
 use crate::host_threads::MainThreads;
 use crate::imbalance::{StepKernels, StepsKernels};
+use crate::op_classes::category_named;
 use crate::ranks_overview::{StepBusy, StepsBusy};
 use crate::stretches::{Stretch, Stretches};
-use crate::what_if::of_rank::{Act, Comm, RankStep, RankSteps};
+use crate::what_if::of_rank::{Act, Comm, RankStep, RankSteps, WorkAlone};
 use crate::{AnalysisContext, Coverage, Selection, hangs};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,16 @@ struct Replay {
     begins_after_ns: i64,
     ends_after_ns: i64,
     acts: Vec<ActRow>,
+    alone: Vec<WorkAloneRow>,
     comms: Vec<CommRow>,
+}
+
+/// A [`WorkAlone`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct WorkAloneRow {
+    work: u32,
+    category: String,
+    ns: i64,
 }
 
 /// Work, time without work, and what comes then, if anything does.
@@ -281,10 +291,13 @@ impl Replay {
             after: comm.after.and_then(place),
             lag_ns: comm.lag_ns,
         };
+        let alone =
+            |alone: &WorkAlone| WorkAloneRow { work: alone.work, category: alone.category.into(), ns: alone.ns };
         Self {
             begins_after_ns: replay.span.start_ns - step.span.start_ns,
             ends_after_ns: replay.span.end_ns - step.span.start_ns,
             acts,
+            alone: replay.alone.iter().map(alone).collect(),
             comms: replay.comms.iter().map(comm).collect(),
         }
     }
@@ -302,11 +315,15 @@ impl Replay {
             let own = own.into_iter().filter(|act| !matches!(act, Act::Work(0) | Act::Idle(0)));
             own.chain(begin).chain(wait)
         });
+        let alone = |row: &WorkAloneRow| {
+            Some(WorkAlone { work: row.work, category: category_named(&row.category)?, ns: row.ns })
+        };
         let start_ns = step.span.start_ns;
         Some(RankStep {
             rank: step.rank,
             span: Span::new(start_ns + self.begins_after_ns, start_ns + self.ends_after_ns),
             acts: acts.collect(),
+            alone: self.alone.iter().filter_map(alone).collect(),
             comms: self.comms.iter().map(comm).collect::<Option<_>>()?,
         })
     }

@@ -27,6 +27,9 @@
 //! - `last_stage_like_others`: the work of the ranks of the last pipeline stage takes as long as that of the middle one of
 //!   the ranks of other stages.
 //! - `half_communication`, `free_communication`: transfers take half the time, or none.
+//! - `without_category`: the work of one category of operators takes no time where nothing of another runs beside it: more
+//!   than that no faster kernel gains. The category is that of the operator that launched a kernel; on a rank without
+//!   devices that of the innermost operator. Up to five categories have a row, those whose work takes longest.
 //! - `perfect_overlap`: a rank waits for no communication before all else in the step is done. Communication takes as long
 //!   as it does, beside work.
 //!
@@ -50,11 +53,13 @@
 //! what was matched contradicts itself. Where ranks are asked for, each has its own row, and
 //! there are no others.
 
+mod alone;
 mod lateness;
 pub(crate) mod of_rank;
 mod replay;
 
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
+use alone::Category;
 use lateness::Own;
 use of_rank::{Act, RankStep, RankSteps};
 use replay::JobStep;
@@ -66,6 +71,7 @@ use stepscope_trace::Trace;
 const RANKS_TRIED: usize = 32;
 /// Rows of single ranks, and the share of ranks of 100 that are the slowest.
 const RANK_ROWS: usize = 5;
+const CATEGORY_ROWS: usize = 5;
 const SLOWEST_PERCENT: usize = 3;
 
 /// What is changed.
@@ -89,6 +95,8 @@ pub enum Scenario {
     FreeCommunication,
     /// All communication runs beside work.
     PerfectOverlap,
+    /// Work of one category takes no time.
+    WithoutCategory,
 }
 
 impl Scenario {
@@ -104,6 +112,7 @@ impl Scenario {
             Self::HalfCommunication => "half_communication",
             Self::FreeCommunication => "free_communication",
             Self::PerfectOverlap => "perfect_overlap",
+            Self::WithoutCategory => "without_category",
         }
     }
 }
@@ -118,6 +127,8 @@ columns! {
         scenario: Scenario => Text,
         /// The rank that is changed, where it is a single one.
         rank: Option<u32> => Count,
+        /// The category of operators whose work is changed.
+        category: Option<&'static str> => Text,
         /// Number of ranks that are changed.
         ranks: i64 => Count,
         /// Number of steps that were replayed.
@@ -169,12 +180,13 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
             add(job.last_stage());
             add(job.row(Scenario::HalfCommunication, &ranks, 50, |_, _| None));
             add(job.row(Scenario::FreeCommunication, &ranks, 0, |_, _| None));
+            job.categories().into_iter().take(CATEGORY_ROWS).for_each(|category| add(job.without(category, &ranks)));
             add(job.row(Scenario::PerfectOverlap, &ranks, 100, |step, at| {
                 Some(lateness::without_waits(&job.steps[step].step.ranks[at]))
             }));
         }
     }
-    rows.sort_by_key(|row| (Reverse(row.gain_ns), row.scenario, row.rank));
+    rows.sort_by_key(|row| (Reverse(row.gain_ns), row.scenario, row.rank, row.category));
     rows
 }
 
@@ -262,6 +274,23 @@ impl Job {
         self.row(scenario, ranks, 100, |step, at| Some(on_time[step][at].clone()))
     }
 
+    /// The categories of the work, what takes longest first.
+    fn categories(&self) -> Vec<Category> {
+        let mut sums_ns: BTreeMap<Category, i64> = BTreeMap::new();
+        let ranks = self.steps.iter().flat_map(|replayed| &replayed.step.ranks);
+        ranks.flat_map(|rank| &rank.alone).for_each(|alone| *sums_ns.entry(alone.category).or_default() += alone.ns);
+        let mut sums_ns: Vec<(Category, i64)> = sums_ns.into_iter().collect();
+        sums_ns.sort_by_key(|(category, ns)| (Reverse(*ns), *category));
+        sums_ns.into_iter().map(|(category, _)| category).collect()
+    }
+
+    fn without(&self, category: Category, ranks: &[u32]) -> Option<WhatIf> {
+        let row = self.row(Scenario::WithoutCategory, ranks, 100, |step, at| {
+            Some(lateness::without_category(&self.steps[step].step.ranks[at], category))
+        });
+        row.map(|row| WhatIf { category: Some(category), ..row })
+    }
+
     fn last_stage(&self) -> Option<WhatIf> {
         let stages: Option<Vec<_>> = self.steps.iter().map(|replayed| replayed.step.stages()).collect();
         let mut ranks = Vec::new();
@@ -299,6 +328,7 @@ impl Job {
         Some(WhatIf {
             scenario,
             rank: (scenario == Scenario::RankOnTime).then(|| ranks[0]),
+            category: None,
             ranks: ranks.len() as i64,
             steps: self.steps.len() as i64,
             measured_ns,

@@ -1,5 +1,6 @@
 //! How long each rank would take for its own work if it were as fast as the others.
 
+use super::alone::Category;
 use super::of_rank::{Act, RankStep};
 use super::replay::JobStep;
 use std::collections::BTreeMap;
@@ -75,6 +76,19 @@ pub(super) fn own_ns(acts: &[Act]) -> i64 {
 pub(super) fn without_waits(step: &RankStep) -> Vec<Act> {
     let rest = step.acts.iter().filter(|act| !matches!(act, Act::Wait(_))).copied();
     rest.chain((0..step.comms.len()).map(Act::Wait)).collect()
+}
+
+/// What a rank does if work of one category takes no time where none of another runs beside it.
+pub(super) fn without_category(step: &RankStep, category: Category) -> Vec<Act> {
+    let mut saved_ns: BTreeMap<u32, i64> = BTreeMap::new();
+    let of_category = step.alone.iter().filter(|alone| alone.category == category);
+    of_category.for_each(|alone| *saved_ns.entry(alone.work).or_default() += alone.ns);
+    let mut works = 0_u32..;
+    let without = |act: &Act| match act {
+        Act::Work(ns) => Act::Work(ns - works.next().and_then(|work| saved_ns.get(&work)).unwrap_or(&0)),
+        other => *other,
+    };
+    step.acts.iter().map(without).collect()
 }
 
 /// The same act, for as long.

@@ -7,10 +7,12 @@
 //!                bbbb             b is behind a in its queue
 //! ```
 
+use super::alone::{Alone, Category};
 use crate::AnalysisContext;
 use crate::communication::Parts;
 use crate::context::Shared;
 use crate::host_threads::first_lane;
+use crate::op_classes::{COPY, NOT_LINKED, OpClasses};
 use crate::windows::contains;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -41,6 +43,15 @@ pub(crate) struct Comm {
     pub(crate) lag_ns: i64,
 }
 
+/// How long a piece of work is of one category, with none of another beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WorkAlone {
+    /// Which of the [`Act::Work`] of the step.
+    pub(crate) work: u32,
+    pub(crate) category: Category,
+    pub(crate) ns: i64,
+}
+
 /// One step of a rank.
 #[derive(Clone, Debug)]
 pub(crate) struct RankStep {
@@ -48,6 +59,8 @@ pub(crate) struct RankStep {
     /// From when all that was begun before the step is over, to when all that was begun before its end is.
     pub(crate) span: Span,
     pub(crate) acts: Vec<Act>,
+    /// By work.
+    pub(crate) alone: Vec<WorkAlone>,
     /// In the order in which the rank begins them.
     pub(crate) comms: Vec<Comm>,
 }
@@ -79,6 +92,9 @@ struct Rank {
     /// By launch.
     work: Vec<Piece>,
     busy: IntervalSet,
+    /// The same work by track, until it is put in order.
+    of_tracks: BTreeMap<TrackId, Vec<(Span, Category)>>,
+    alone: Alone,
     /// When work ends, ascending.
     ends_ns: Vec<i64>,
     /// When what starts at a moment was launched; empty without devices.
@@ -95,15 +111,23 @@ impl Rank {
     fn of_trace(trace: &Trace, calls: &Calls, parts: &[Part]) -> BTreeMap<u32, Self> {
         let mut ranks: BTreeMap<u32, Self> = BTreeMap::new();
         let start_ns = |slice: stepscope_trace::SliceId| trace.slices.start_ns[slice.index()];
+        let mut classes = OpClasses::new(&trace.strings);
+        let mut category_of = |op: stepscope_trace::SliceId| classes.get(trace.slices.name[op.index()]).category;
         for event in trace.device_events.iter() {
             let rank = ranks.entry(trace.devices[event.device.index()].rank).or_default();
             rank.has_devices = true;
             let span = trace.slices.span(event.slice);
             if event.class != DeviceEventClass::Communication && !span.is_empty() {
                 rank.work.push(Piece { launch_ns: start_ns(event.launch.unwrap_or(event.slice)), span });
+                let category = match event.class {
+                    DeviceEventClass::Compute => event.op.map_or(NOT_LINKED, &mut category_of),
+                    _ => COPY,
+                };
+                let track = trace.slices.track[event.slice.index()];
+                rank.of_tracks.entry(track).or_default().push((span, category));
             }
         }
-        for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
+        for (at, track) in trace.tracks.iter().enumerate().filter(|(_, track)| track.kind == TrackKind::Thread) {
             let rank = ranks.entry(trace.processes[track.process.index()].rank).or_default();
             for id in track.slice_ids().filter(|id| trace.slices.dur_ns[id.index()] > 0) {
                 let span = trace.slices.span(id);
@@ -111,6 +135,8 @@ impl Rank {
                     SliceKind::HostSync => rank.syncs.push(span),
                     SliceKind::Op if !rank.has_devices && calls.around(trace, id).is_none() => {
                         rank.work.push(Piece { launch_ns: span.start_ns, span });
+                        let of_track = rank.of_tracks.entry(TrackId::from_index(at)).or_default();
+                        of_track.push((span, category_of(id)));
                     }
                     _ => {}
                 }
@@ -131,6 +157,7 @@ impl Rank {
             note_launch(&mut self.launched_ns, piece.span.start_ns, piece.launch_ns);
         }
         self.busy = IntervalSet::from_unsorted(self.work.iter().map(|piece| piece.span));
+        self.alone = Alone::of(std::mem::take(&mut self.of_tracks).into_values());
         self.work.sort_by_key(|piece| (piece.launch_ns, piece.span.start_ns));
         self.parts.sort_by_key(|part| (asked_ns(trace, part), part.start_ns));
         let comms = self.parts.iter().map(|part| (asked_ns(trace, part), part.end_ns));
@@ -164,8 +191,8 @@ impl Rank {
         // Stable: what is ready at once stays as it was asked for.
         begun.sort_by_key(|(ready_ns, _)| *ready_ns);
         let comms = queued(trace, &begun);
-        let acts = self.acts(trace, span, &begun);
-        RankStep { rank: step.rank, span, acts, comms }
+        let (acts, alone) = self.acts(trace, span, &begun);
+        RankStep { rank: step.rank, span, acts, alone, comms }
     }
 
     /// When the rank is ready for the communication `parts[at]`: after it has waited for another one, if that ended last
@@ -204,7 +231,7 @@ impl Rank {
         }
     }
 
-    fn acts(&self, trace: &Trace, span: Span, begun: &[(i64, Part)]) -> Vec<Act> {
+    fn acts(&self, trace: &Trace, span: Span, begun: &[(i64, Part)]) -> (Vec<Act>, Vec<WorkAlone>) {
         let (busy, asking) = (self.busy.clip(span), self.asking(trace, begun).clip(span));
         let mut cuts = vec![span.start_ns, span.end_ns];
         cuts.extend(busy.spans().iter().chain(asking.spans()).flat_map(|span| [span.start_ns, span.end_ns]));
@@ -229,6 +256,7 @@ impl Rank {
             let Some(to_ns) = to_ns else { break };
             if contains(busy.spans(), from_ns) {
                 acts.work_ns += to_ns - from_ns;
+                self.alone.add_to(Span::new(from_ns, to_ns), &mut acts.alone_ns);
                 continue;
             }
             if contains(asking.spans(), from_ns) {
@@ -275,7 +303,12 @@ impl Rank {
 #[derive(Default)]
 struct Acts {
     acts: Vec<Act>,
+    alone: Vec<WorkAlone>,
+    /// Pieces of work among `acts`.
+    works: u32,
     work_ns: i64,
+    /// The part of `work_ns` in which one category runs alone.
+    alone_ns: BTreeMap<Category, i64>,
     idle_ns: i64,
 }
 
@@ -287,13 +320,17 @@ impl Acts {
     }
 
     fn flush(&mut self) {
+        let work = self.works;
+        let alone = std::mem::take(&mut self.alone_ns);
+        self.alone.extend(alone.into_iter().map(|(category, ns)| WorkAlone { work, category, ns }));
+        self.works += u32::from(self.work_ns > 0);
         let own = [Act::Work(std::mem::take(&mut self.work_ns)), Act::Idle(std::mem::take(&mut self.idle_ns))];
         self.acts.extend(own.into_iter().filter(|act| !matches!(act, Act::Work(0) | Act::Idle(0))));
     }
 
-    fn finish(mut self) -> Vec<Act> {
+    fn finish(mut self) -> (Vec<Act>, Vec<WorkAlone>) {
         self.flush();
-        self.acts
+        (self.acts, self.alone)
     }
 }
 

@@ -235,6 +235,41 @@ fn communication_that_is_hidden_costs_what_work_is_too_short_for() {
     assert_eq!(of("stream 9 ..NNNNNNNN.....", "stream 7 ..BBBBBBBBBCCC."), (14, 14));
 }
 
+#[test]
+fn without_its_one_category_of_work_a_job_only_communicates() {
+    // Behind a prefetch nothing tells which of two communications was waited for.
+    let is_clear = |job: &Simulated| job.schedule != Schedule::Fsdp { layers: 3, prefetches: true };
+    for job in jobs().into_iter().filter(is_clear) {
+        // Ranks that end a step apart from each other begin the next one so, which the change may alter.
+        let steps = if matches!(job.schedule, Schedule::Pipeline { .. }) { 1 } else { job.steps };
+        let slow = Simulated { steps, ..slow(&job, 5, None, 40) };
+        let idle = Simulated { compute_ns: 0, ..slow.clone() };
+        check(&slow, &[(Scenario::WithoutCategory, idle)]);
+    }
+}
+
+#[test]
+fn work_of_a_category_saves_what_it_does_alone() {
+    let rows = [
+        "cpu 1    aabbcc...........",
+        "launch 1 N.B.C............",
+        "stream 9 .NN..............",
+        "stream 7 ....BBB..........",
+        "stream 8 .....CCC.........",
+    ];
+    let gains = |ranks: &[&[&str]]| {
+        let mut trace = of_ranks(ranks);
+        for (old, new) in [("b", "aten::mm"), ("c", "aten::add")] {
+            let (old, new) = (trace.strings.intern(old), trace.strings.intern(new));
+            trace.slices.name.iter_mut().filter(|name| **name == old).for_each(|name| *name = new);
+        }
+        let rows = what_if(&trace, &Selection::default());
+        let gains = rows.iter().filter_map(|row| Some((row.category?, row.gain_ns / 1_000)));
+        gains.collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(gains(&[&rows, &rows]), BTreeMap::from([("matrix_product", 1), ("elementwise", 1)]));
+}
+
 fn any_job() -> impl Strategy<Value = Simulated> {
     let schedule = (0_usize..jobs().len()).prop_map(|at| jobs()[at].clone());
     (schedule, 1_i64..300_000, 1_i64..300_000, 0_i64..100_000, any::<u64>()).prop_map(
