@@ -244,10 +244,12 @@ impl Scan {
                 *name = Some(*name).filter(|name| *name < defined).unwrap_or(self.texts.lost());
             }
         }
+        let all = self.process.names.len() as u32;
         for name in self.activities.list.about_mut().filter_map(|activity| activity.record.name_mut()) {
             *name = name.and_then(|id| match id & TEXT {
                 0 => Some(id).filter(|id| *id < defined),
-                _ => Some(first + (id & !TEXT)),
+                // A damaged record has such an id without a text.
+                _ => first.checked_add(id & !TEXT).filter(|id| *id < all),
             });
         }
     }

@@ -202,7 +202,7 @@ fn names_of(records: &[(Tag, Vec<u64>)]) -> Vec<Option<String>> {
 
 #[test]
 fn a_name_that_is_not_there_is_none() {
-    assert_eq!(names_of(&[named(Some(0), ""), named(None, "")]), [None, None]);
+    assert_eq!(names_of(&[named(Some(0), ""), named(None, ""), named(Some(u32::MAX), "")]), [None, None, None]);
 }
 
 #[test]
