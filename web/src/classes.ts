@@ -57,6 +57,7 @@ export const PARTS: Readonly<Record<string, PartLook>> = {
   allocation: { colour: "overhead", texture: "level", words: "allocation" },
   host_sync: { colour: "synchronization", texture: "upright", words: "host sync" },
   input: { colour: "input", texture: "level", words: "input" },
+  slow_clock: { colour: "compute", texture: "dots", words: "slow clock" },
   launch_bound: { colour: "runtime", texture: "falling", words: "launch bound" },
   host_other: { colour: "host-op", texture: "dense", words: "host other" },
   device_wait: { colour: "label", texture: "rising", words: "device wait" },

@@ -27,6 +27,10 @@
 //! 10. `device_wait`: `queue_wait` and `peer_wait` of `idle_causes`;
 //! 11. `unknown`: a device idles, and `idle_causes` does not know why.
 //!
+//! `slow_clock` is the part of the lateness by `compute` that the clock of the multiprocessors accounts for, where it was
+//! sampled on both ranks and is lower on the late one: at most as much of the rank's own computing as its clock is lower. A
+//! clock is the mean of the samples of all devices of the rank from a second before the stretch to its end.
+//!
 //! Of the time before the first device event and after the last, and on a rank without any: `profiler_overhead`;
 //! `garbage_collection` and `allocation` on any thread; `host_sync` and `input` on a thread of the program; an
 //! operator that is no collective, on any thread, which is `compute`, or `launch_bound` on a rank with device events;
@@ -42,7 +46,8 @@
 //! Collections of garbage are those that the recorder or `torch.profiler` writes down.
 //!
 //! # Edge cases
-//! No clocks are compared: a stretch is of one rank. Slower kernels and more kernels are both `compute`. A rank that was
+//! No clocks are compared: a stretch is of one rank. Slower kernels and more kernels are both `compute`, unless
+//! the clock tells; kernels that wait for memory slow down less than it. A rank that was
 //! late to a collective is compared there only; that it came late elsewhere because of this shows as `other_collective`.
 //! Collectives of one group that overlap have a stretch of no length, so that lateness to the later one is `unexplained`.
 //! A cause without lateness has no row. For one step, collectives that begin in it, with stretches that may begin before.
@@ -129,10 +134,21 @@ fn divide(late_ns: i64, stretches: Option<(&Stretch, &Stretch)>) -> [i64; LateCa
     let excess = |at: usize| stretches.map_or(0, |(own, middle)| (own.parts_ns[at] - middle.parts_ns[at]).max(0));
     let excesses: [i64; LateCause::COUNT] = std::array::from_fn(excess);
     let mut causes = shares(late_ns, excesses);
+    let slowed_ns =
+        stretches.map_or(0, |(own, middle)| slowed_ns(own, middle)).min(causes[LateCause::Compute as usize]);
+    causes[LateCause::Compute as usize] -= slowed_ns;
+    causes[LateCause::SlowClock as usize] += slowed_ns;
     let left_ns = late_ns - causes.iter().sum::<i64>();
     causes[LateCause::Unexplained as usize] += left_ns;
     assert!(left_ns >= 0 && causes.iter().all(|ns| *ns >= 0), "causes sum to the lateness");
     causes
+}
+
+/// By how much less a rank would compute in its stretch if its clock were that of the middle one, where it is slower.
+fn slowed_ns(own: &Stretch, middle: &Stretch) -> i64 {
+    let clocks = own.clock_mhz.zip(middle.clock_mhz).filter(|(own, middle)| (0..*middle).contains(own));
+    let compute_ns = i128::from(own.parts_ns[LateCause::Compute as usize]);
+    clocks.map_or(0, |(own, middle)| (compute_ns * i128::from(middle - own) / i128::from(middle)) as i64)
 }
 
 /// `parts` themselves when they are no more than `whole`; else that many of them, in proportion, by largest remainder.

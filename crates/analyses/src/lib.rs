@@ -76,6 +76,7 @@ pub mod ranks_overview;
 pub mod roofline;
 mod selection;
 pub mod slow_groups;
+mod sm_clock;
 pub mod source_lines;
 pub mod step_breakdown;
 pub mod stragglers;

@@ -58,6 +58,7 @@ struct StretchRow {
     asked_by: SliceId,
     previous: SliceId,
     parts_ns: Vec<i64>,
+    clock_mhz: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -187,6 +188,7 @@ impl RankResults {
             asked_by: slice(*asked_by),
             previous: slice(stretch.previous),
             parts_ns: stretch.parts_ns.to_vec(),
+            clock_mhz: stretch.clock_mhz,
         };
         let mut stretches: Vec<StretchRow> = context.get::<Stretches>().0.iter().map(stretch).collect();
         stretches.sort_by_key(|row| row.asked_by);
@@ -353,7 +355,8 @@ pub fn given(
         let slice = |id: SliceId| SliceId(first.slice + id.0);
         results.stretches.iter().filter_map(move |row| {
             let parts_ns = row.parts_ns.as_slice().try_into().ok()?;
-            Some((slice(row.asked_by), Stretch { previous: slice(row.previous), parts_ns }))
+            let (previous, clock_mhz) = (slice(row.previous), row.clock_mhz);
+            Some((slice(row.asked_by), Stretch { previous, parts_ns, clock_mhz }))
         })
     });
     shared.give(Stretches(stretches.collect()));

@@ -12,6 +12,7 @@ use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::host_threads::{Doing, MainThreads, Threads, first_lane, overhead};
 use crate::idle::{DeviceIdle, IdleCause};
+use crate::sm_clock::SmClock;
 use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -24,6 +25,8 @@ use stepscope_trace::{ProcessId, SliceId, SliceKind, SliceRole, TrackId, TrackKi
 pub enum LateCause {
     /// It computes.
     Compute,
+    /// It computes for longer since the clock of its devices is slower. Only two ranks together show it.
+    SlowClock,
     /// It is in a collective of another group.
     OtherCollective,
     /// It copies or fills.
@@ -56,11 +59,12 @@ named_cells!(LateCause);
 
 impl LateCause {
     /// How many there are.
-    pub(crate) const COUNT: usize = 14;
+    pub(crate) const COUNT: usize = 15;
 
     /// All, in the order of their numbers.
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::Compute,
+        Self::SlowClock,
         Self::OtherCollective,
         Self::Copy,
         Self::ProfilerOverhead,
@@ -80,6 +84,7 @@ impl LateCause {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Compute => "compute",
+            Self::SlowClock => "slow_clock",
             Self::OtherCollective => "other_collective",
             Self::Copy => "copy",
             Self::ProfilerOverhead => "profiler_overhead",
@@ -102,8 +107,11 @@ impl LateCause {
 pub(crate) struct Stretch {
     /// Where the rank asked for the collective before.
     pub(crate) previous: SliceId,
-    /// The stretch by what the rank did, in the order of [`LateCause::ALL`]; they sum to it. None is unexplained.
+    /// The stretch by what the rank did, in the order of [`LateCause::ALL`]; they sum to it. None is unexplained,
+    /// or because of a slow clock.
     pub(crate) parts_ns: [i64; LateCause::COUNT],
+    /// The clock of the rank's devices, MHz.
+    pub(crate) clock_mhz: Option<i64>,
 }
 
 /// The stretch before each collective that has one before it, by where the rank asked for it. Of the whole trace,
@@ -121,12 +129,14 @@ impl Shared for Stretches {
         let mut stretches = FxHashMap::default();
         for of_process in parts.chunk_by(|a, b| a.process == b.process) {
             let device = Device::of(context, of_process[0].rank);
+            let clock = SmClock::of(context.trace, of_process[0].rank);
             let account = Account::of(&host, device.as_ref(), of_process[0].process);
             let group = |part: &Part| (part.group, part.group_description);
             for pair in of_process.windows(2).filter(|pair| group(&pair[0]) == group(&pair[1])) {
                 let (from_ns, to_ns) = (pair[0].end_ns, pair[1].start_ns);
                 let span = Span::new(from_ns.min(to_ns), to_ns);
-                let stretch = Stretch { previous: pair[0].asked_by, parts_ns: account.divide(span) };
+                let (parts_ns, clock_mhz) = (account.divide(span), clock.mean_mhz(span));
+                let stretch = Stretch { previous: pair[0].asked_by, parts_ns, clock_mhz };
                 stretches.insert(pair[1].asked_by, stretch);
             }
         }

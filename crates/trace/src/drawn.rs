@@ -22,8 +22,8 @@
 //! for `b` and so on; its capital is the free.
 
 use crate::{
-    Collective, CollectiveKind, CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, MemoryEvent,
-    Process, ProcessId, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
+    Collective, CollectiveKind, CopyDirection, Counter, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey,
+    MemoryEvent, Process, ProcessId, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
 };
 use std::collections::BTreeMap;
 use stepscope_base::StringTable;
@@ -234,6 +234,23 @@ pub fn drawn_with_collectives(drawing: &str, said: &[(&str, SliceKind, SaidOfCol
     }
     trace.collectives.sort_by_key(|said| said.slice);
     trace
+}
+
+/// Adds what was sampled of the SM clock of the first device of a rank, which has one: times, ns, and MHz.
+///
+/// # Panics
+/// When the rank has no device: a mistake in the test.
+pub fn add_sm_clock(trace: &mut Trace, rank: u32, samples: &[(i64, i64)]) {
+    let device = trace.devices.iter().position(|device| device.rank == rank).expect("a device of the rank");
+    let process = trace.processes.iter().position(|process| process.rank == rank).expect("a process of the rank");
+    let counter = Counter {
+        name: trace.strings.intern("GPU 0 SM clock (MHz)"),
+        process: ProcessId::from_index(process),
+        device: Some(DeviceId::from_index(device)),
+        time_ns: samples.iter().map(|(time_ns, _)| *time_ns).collect(),
+        value: samples.iter().map(|(_, mhz)| *mhz as f64).collect(),
+    };
+    trace.counters.push(counter);
 }
 
 #[cfg(test)]

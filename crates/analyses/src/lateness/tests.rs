@@ -2,7 +2,7 @@ use super::*;
 use crate::stragglers::stragglers;
 use proptest::prelude::*;
 use stepscope_trace::SliceKind;
-use stepscope_trace::drawn::{SaidOfCollective as Said, drawn_with_collectives as trace_of};
+use stepscope_trace::drawn::{SaidOfCollective as Said, add_sm_clock, drawn_with_collectives as trace_of};
 
 fn line(row: &Lateness) -> String {
     format!("rank {}: {} {} us in {}", row.rank, row.cause.as_str(), row.late_ns as f64 / 1_000.0, row.calls)
@@ -31,6 +31,31 @@ fn a_rank_that_computes_for_longer_is_late_because_of_it() {
     check(&trace, Selection { step: Some(1), ..Selection::default() }, &["rank 1: compute 1 us in 1"]);
     check(&trace, Selection { step: Some(0), ..Selection::default() }, &[]);
     check(&trace, Selection { ranks: 0.into(), ..Selection::default() }, &[]);
+}
+
+#[test]
+fn what_a_slower_clock_accounts_for_is_told_from_more_computing() {
+    let drawing = "rank 0 cpu 1    aa......aa....
+                   rank 0 launch 1 NC......N.....
+                   rank 0 stream 7 .NN.CC...NNNN.
+                   rank 1 cpu 1    bb.......bb...
+                   rank 1 launch 1 NC.......N....
+                   rank 1 stream 7 .NN.CCCC..NNN.";
+    let with = |clocks: [Option<i64>; 2]| {
+        let mut trace = trace_of(drawing, &SAID);
+        for (rank, mhz) in (0..).zip(clocks) {
+            mhz.into_iter().for_each(|mhz| add_sm_clock(&mut trace, rank, &[(0, mhz)]));
+        }
+        trace
+    };
+    let (all, compute) = (Selection::default(), "rank 1: compute 1 us in 1");
+    // It computes for 4 us, of which it would save a third.
+    check(&with([Some(1_500), Some(1_000)]), all.clone(), &["rank 1: slow_clock 1 us in 1"]);
+    let parts = ["rank 1: compute 0.6 us in 1", "rank 1: slow_clock 0.4 us in 1"];
+    check(&with([Some(1_500), Some(1_350)]), all.clone(), &parts);
+    for clocks in [[Some(1_500), Some(1_500)], [Some(1_000), Some(1_500)], [None, Some(1_000)], [Some(1_500), None]] {
+        check(&with(clocks), all.clone(), &[compute]);
+    }
 }
 
 #[test]
@@ -99,7 +124,7 @@ fn given_out(whole: i64, parts: [i64; LateCause::COUNT]) -> [i64; LateCause::COU
 }
 
 /// The same by looking, for each collective of each rank, at those of all ranks.
-fn looked_for(trace: &Trace, ranks: &[Vec<Done>]) -> Vec<[i64; LateCause::COUNT]> {
+fn looked_for(trace: &Trace, ranks: &[Vec<Done>], clocks: &[Option<i64>]) -> Vec<[i64; LateCause::COUNT]> {
     let selection = Selection::default();
     let context = AnalysisContext::new(trace, &selection);
     let stretches = &context.get::<Stretches>().0;
@@ -125,7 +150,12 @@ fn looked_for(trace: &Trace, ranks: &[Vec<Done>]) -> Vec<[i64; LateCause::COUNT]
                 (Some(own), Some(middle)) => std::array::from_fn(|at| (own[at] - middle[at]).max(0)),
                 _ => [0; LateCause::COUNT],
             };
-            let causes = given_out((middle_us - own_us) as i64 * 1_000, excess);
+            let mut causes = given_out((middle_us - own_us) as i64 * 1_000, excess);
+            if let (Some(own), Some(theirs), Some(parts)) = (clocks[rank], clocks[middle], parts(rank)) {
+                let faster_ns = parts[0] * own / theirs + i64::from(parts[0] * own % theirs > 0);
+                let slowed_ns = causes[0].min((parts[0] - faster_ns).max(0));
+                (causes[0], causes[1]) = (causes[0] - slowed_ns, slowed_ns);
+            }
             sums.iter_mut().zip(causes).for_each(|(sum, ns)| *sum += ns);
         }
         sums
@@ -137,6 +167,7 @@ proptest! {
     #[test]
     fn causes_are_those_found_by_looking_at_all_ranks_and_sum_to_the_lateness(
         ranks in prop::collection::vec(prop::collection::vec(("[.CHN]{4}\\.\\.\\.\\.", 1_usize..8), 1..6), 1..5),
+        clocks in prop::array::uniform4(prop::option::of(900_i64..1_500)),
     ) {
         let ranks: Vec<Vec<Done>> = ranks
             .into_iter()
@@ -144,10 +175,13 @@ proptest! {
             .collect();
         let said: Vec<(&str, SliceKind, Said)> =
             NAMES.iter().map(|name| (*name, SliceKind::Op, ("allreduce", "Float", Some(1_000), None))).collect();
-        let trace = trace_of(&drawing(&ranks), &said);
+        let mut trace = trace_of(&drawing(&ranks), &said);
+        for (rank, mhz) in (0..ranks.len() as u32).zip(clocks) {
+            mhz.into_iter().for_each(|mhz| add_sm_clock(&mut trace, rank, &[(0, mhz)]));
+        }
         let rows = lateness(&trace, &Selection::default());
         let late_of = stragglers(&trace, &Selection::default());
-        for (rank, expected) in looked_for(&trace, &ranks).into_iter().enumerate() {
+        for (rank, expected) in looked_for(&trace, &ranks, &clocks).into_iter().enumerate() {
             let of_rank = || rows.iter().filter(|row| row.rank as usize == rank);
             let of_cause = |cause: LateCause| of_rank().filter(|row| row.cause == cause).map(|row| row.late_ns).sum::<i64>();
             prop_assert_eq!(LateCause::ALL.map(of_cause), expected, "rank {}", rank);
@@ -158,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn shares_are_parts_or_their_proportion(whole in 0..1_000_000_i64, parts in prop::array::uniform14(0..300_000_i64)) {
+    fn shares_are_parts_or_their_proportion(whole in 0..1_000_000_i64, parts in prop::array::uniform15(0..300_000_i64)) {
         let expected = given_out(whole, parts);
         let mut found = shares(whole, parts);
         found[LateCause::COUNT - 1] += whole - found.iter().sum::<i64>();

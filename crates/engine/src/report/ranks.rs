@@ -152,6 +152,7 @@ impl HangingRank {
 fn because(cause: LateCause) -> &'static str {
     match cause {
         LateCause::Compute => "because it computes for longer",
+        LateCause::SlowClock => "because its GPU runs at a slower clock",
         LateCause::OtherCollective => "because another group held it up",
         LateCause::Copy => "because it copies for longer",
         LateCause::ProfilerOverhead => "because of the profiler",

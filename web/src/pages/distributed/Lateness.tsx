@@ -7,6 +7,7 @@ import { RankChart } from "./RankChart";
 /** Causes, in the order of the analysis. */
 const CAUSES = [
   "compute",
+  "slow_clock",
   "other_collective",
   "copy",
   "profiler_overhead",
