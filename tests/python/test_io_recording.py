@@ -218,6 +218,58 @@ def test_what_goes_past_the_c_library_is_said(tmp_path):
     assert written.endswith("25.0 % of the 16.0 MiB that were written are recorded")
 
 
+def test_what_threads_did_that_ended_is_compared_too(tmp_path):
+    program = """
+        import ctypes, os, socket, sys, threading
+        libc = ctypes.CDLL(None)
+        fd = os.open("data/file", os.O_RDWR)
+        raw = sys.argv[1] == "raw"
+
+        def work():
+            # Their own first calls: what has not made one is not known.
+            os.pread(fd, 64 << 10, 0)
+            left, right = socket.socketpair()
+            for _ in range(10):
+                left.send(bytes(10_000))
+                right.recv(10_000)
+            buffer = ctypes.create_string_buffer(64 << 10)
+            for number in (17, 18) if raw else ():
+                # pread64 and pwrite64, as the processor numbers them.
+                libc.syscall(number, fd, buffer, ctypes.c_long(64 << 10), ctypes.c_long(0))
+
+        def run(count):
+            threads = [threading.Thread(target=work) for _ in range(count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        for _ in range(10):
+            run(5)
+        if os.fork() == 0:
+            # It has moved nothing yet.
+            run(20)
+            os._exit(0)
+        os.wait()
+    """
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_bytes(bytes(64 << 10))
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    command = [sys.executable, "program.py"]
+    succeed([*record("seen", "--io-include", "data"), *command, "seen"], tmp_path)
+    assert not_seen(tmp_path / "seen") == []
+    succeed([*record("run", "--io-include", "data"), *command, "raw"], tmp_path)
+    form = r"(\d+\.\d) % of the (\d\.\d+) MiB that were (\w+)"
+    said = [re.search(form, text).groups() for text in not_seen(tmp_path / "run")]
+    # 20 threads of the child and 50, 128 KiB each; the loader reads a little of each library by itself.
+    assert sorted((way, round(float(mib), 1), round(float(share))) for share, mib, way in said) == [
+        ("read", 2.5, 50),
+        ("read", 6.3, 50),
+        ("written", 1.2, 0),
+        ("written", 3.1, 0),
+    ]
+
+
 @pytest.mark.parametrize("options", [[], ["--io-include", "data"]])
 def test_nothing_is_said_of_pipes_sockets_and_other_processes(tmp_path, options):
     program = """

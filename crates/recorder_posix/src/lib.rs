@@ -31,4 +31,5 @@ mod programs;
 mod real;
 mod recorded;
 mod start;
+mod thread_sums;
 mod unseen;

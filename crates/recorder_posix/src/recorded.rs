@@ -5,6 +5,7 @@ use crate::files::{File, file};
 use crate::open_files::OpenFile;
 use crate::paths::{absolute, is_watched};
 use crate::start::{Inside, is_on};
+use crate::thread_sums::mine;
 use crate::unseen::{Way, elsewhere};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -104,6 +105,8 @@ fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) 
     let Some(file) = call.file else { return };
     let Some(_inside) = Inside::enter() else { return };
     let Some(capture) = capture_with(file) else { return };
+    // What it has done counts when it ends.
+    mine();
     let other_file = call
         .other_file
         .filter(|other| other.capture.load(Ordering::Relaxed) == capture || define(other) == Some(capture));

@@ -1,7 +1,7 @@
 //! When recording begins, and whether the calling thread is inside the recorder.
 
 use crate::paths::{Watched, watch};
-use crate::{bound, descriptors, faults, mapped_files, open_files, programs, unseen};
+use crate::{bound, descriptors, faults, mapped_files, open_files, programs, thread_sums, unseen};
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -97,6 +97,7 @@ fn begin(run: &Path, mut watched: Watched) {
         // SAFETY: plain functions of this library, which is never unloaded. Before the recorder has its own: a thread that
         // opens a capture holds the recorder's lock, and waits for that of faults.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+        thread_sums::watch_ends();
         stepscope_recorder::set_helper_task(HelperTask { begin: faults::begin, run: helper_task });
     });
     #[cfg(not(target_arch = "x86_64"))]
@@ -135,22 +136,24 @@ fn helper_task() -> Duration {
 unsafe extern "C" fn before_fork() {
     faults::before_fork();
     bound::before_fork();
+    thread_sums::before_fork();
 }
 
 unsafe extern "C" fn in_parent() {
+    thread_sums::in_parent();
     bound::after_fork();
     faults::after_fork();
     open_files::note_fork();
 }
 
 unsafe extern "C" fn in_child() {
+    thread_sums::in_child();
     bound::after_fork();
     faults::in_child();
     #[cfg(not(target_arch = "x86_64"))]
     crate::process_id::note();
     open_files::note_fork();
     programs::forget();
-    unseen::forget();
 }
 
 /// The folders in a variable, with colons between them.

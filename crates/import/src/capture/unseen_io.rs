@@ -12,21 +12,32 @@ const LEAST_SHARE: f64 = 0.95;
 /// As much is moved where nothing is worth recording: what the loader reads of libraries.
 const LEAST_BYTES: u64 = 1 << 20;
 
+/// The number that all threads have which have ended.
+const ENDED: u64 = 0;
+
 /// Bytes that were read and written.
 type Moved = [u64; 2];
 
-/// A finding where the threads that lived at the end of a process moved more than was recorded of them. Only for a capture
-/// of which everything is there.
+/// A finding where the threads that the system was asked about moved more than was recorded of them. Only for a capture of
+/// which everything is there.
 pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut Findings) {
     let Some(of_system) = metadata_value(capture, "io_bytes_of_system") else { return };
-    let recorded = recorded(capture);
+    let mut recorded = recorded(capture);
+    // A number that is used again is that of the last thread which has it.
+    let ordinals: BTreeMap<u64, usize> = capture.threads.iter().map(|thread| thread.tid).zip(0..).collect();
+    let (of_ended, of_threads): (Vec<_>, Vec<_>) =
+        of_system.split(' ').filter_map(of_thread).partition(|(tid, _)| *tid == ENDED);
+    let mut compared: Vec<(Moved, Moved)> = Vec::new();
+    for (tid, moved) in of_threads {
+        let of_thread = ordinals.get(&tid).and_then(|ordinal| recorded.get_mut(*ordinal)).map(std::mem::take);
+        compared.push((moved, of_thread.unwrap_or_default()));
+    }
+    // What is left is of those that have ended.
+    compared.extend(of_ended.into_iter().map(|(_, moved)| (moved, recorded.iter().copied().fold([0; 2], sum))));
     let (mut seen, mut all) = (Moved::default(), Moved::default());
-    for (tid, moved) in of_system.split(' ').filter_map(of_thread) {
-        let recorded = recorded.get(&tid).copied().unwrap_or_default();
-        for way in 0..2 {
-            all[way] = all[way].saturating_add(moved[way]);
-            seen[way] = seen[way].saturating_add(recorded[way].min(moved[way]));
-        }
+    for (moved, recorded) in compared {
+        all = sum(all, moved);
+        seen = sum(seen, [0, 1].map(|way| recorded[way].min(moved[way])));
     }
     for (way, does) in ["read", "written"].into_iter().enumerate() {
         let share = seen[way] as f64 / all[way] as f64;
@@ -46,16 +57,17 @@ fn of_thread(text: &str) -> Option<(u64, Moved)> {
     Some((next()?, [next()?, next()?]))
 }
 
-/// What was recorded of each thread, as the system counts it.
-fn recorded(capture: &Capture) -> BTreeMap<u64, Moved> {
-    let mut recorded: BTreeMap<u64, Moved> = BTreeMap::new();
+fn sum(one: Moved, other: Moved) -> Moved {
+    [0, 1].map(|way| one[way].saturating_add(other[way]))
+}
+
+/// What was recorded of each thread, by its ordinal, as the system counts it.
+fn recorded(capture: &Capture) -> Vec<Moved> {
+    let mut recorded = vec![Moved::default(); capture.threads.len()];
     for call in &capture.io {
-        let Some(thread) = capture.threads.get(call.thread as usize) else { continue };
+        let Some(moved) = recorded.get_mut(call.thread as usize) else { continue };
         let bytes = call.bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
-        let moved = recorded.entry(thread.tid).or_default();
-        for (moved, counts) in moved.iter_mut().zip(counts(call)) {
-            *moved = moved.saturating_add(if counts { bytes } else { 0 });
-        }
+        *moved = sum(*moved, counts(call).map(|counts| if counts { bytes } else { 0 }));
     }
     recorded
 }
