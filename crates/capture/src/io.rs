@@ -136,6 +136,10 @@ calls! {
     81 Munmap "munmap" Posix Metadata;
     82 Msync "msync" Posix Metadata;
     83 Madvise "madvise" Posix Metadata;
+    90 IoSubmit "io_submit" Posix Metadata;
+    91 AioRead "io_getevents (read)" Posix Read;
+    92 AioWrite "io_getevents (write)" Posix Write;
+    93 AioOther "io_getevents (sync)" Posix Metadata;
     100 Fopen "fopen" Stdio Open;
     101 Fdopen "fdopen" Stdio Open;
     102 Freopen "freopen" Stdio Open;

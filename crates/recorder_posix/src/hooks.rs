@@ -1,5 +1,6 @@
 //! The functions of the C library that this one stands for.
 
+mod aio;
 mod descriptors;
 mod directories;
 mod ends;
@@ -21,6 +22,7 @@ pub(crate) use vfork::is_vforked;
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
     let lists = [
+        aio::HOOKS,
         descriptors::HOOKS,
         directories::HOOKS,
         ends::HOOKS,

@@ -9,6 +9,7 @@
 //! lead to another library than the C library, as another tool's, are left as they are. Objects that are loaded later are
 //! found when [`Imports::bind_all`] is called again; the loader is not told to wait.
 
+use crate::real::{behind, is_aio};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
@@ -35,6 +36,9 @@ type Pair = (usize, usize);
 /// What was found in the objects that are loaded.
 pub(crate) struct Imports {
     pairs: HashMap<&'static [u8], Pair>,
+    /// Functions that nothing that is loaded has, and whether something may have them by now.
+    missing: Vec<&'static Hook>,
+    is_to_search: bool,
     /// By where they are loaded.
     objects: HashMap<usize, Object>,
 }
@@ -55,17 +59,38 @@ const PAGE: usize = 4096;
 
 impl Imports {
     pub(crate) fn new(hooks: impl Iterator<Item = &'static Hook>) -> Self {
-        let pair = |hook: &'static Hook| {
-            // SAFETY: the name is terminated.
-            let theirs = unsafe { libc::dlsym(libc::RTLD_DEFAULT, hook.name.as_ptr()) } as usize;
-            let ours = hook.ours as usize;
-            (theirs != 0 && theirs != ours).then(|| (hook.name.to_bytes(), (ours, theirs)))
-        };
-        Self { pairs: hooks.filter_map(pair).collect(), objects: HashMap::new() }
+        let (pairs, objects) = (HashMap::new(), HashMap::new());
+        let mut imports = Self { pairs, missing: hooks.collect(), is_to_search: false, objects };
+        imports.search();
+        imports
+    }
+
+    /// Finds what our functions stand for; false where there is nothing new.
+    fn search(&mut self) -> bool {
+        let before = self.pairs.len();
+        self.missing.retain(|hook| {
+            let (ours, theirs) = (hook.ours as usize, behind(hook.name) as usize);
+            let is_found = theirs != 0 && theirs != ours;
+            if is_found {
+                self.pairs.insert(hook.name.to_bytes(), (ours, theirs));
+            }
+            !is_found
+        });
+        self.pairs.len() > before
     }
 
     /// Has all objects that are loaded call our functions.
     pub(crate) fn bind_all(&mut self) {
+        self.bind_known();
+        if std::mem::take(&mut self.is_to_search) && self.search() {
+            // They may call these, too.
+            self.objects.clear();
+            self.bind_known();
+            self.is_to_search = false;
+        }
+    }
+
+    fn bind_known(&mut self) {
         self.each_object(|object, (ours, theirs), found| {
             // One that was never called leads into its own object, which then looks the function up.
             (found == theirs || object.range.contains(&found)).then_some(ours)
@@ -101,6 +126,7 @@ unsafe extern "C" fn visit_object(info: *mut libc::dl_phdr_info, _: usize, visit
     if !imports.objects.get(&base).is_some_and(is_known) {
         // SAFETY: the loader holds its lock: the object stays.
         let object = unsafe { Object::of(info, dynamic, &imports.pairs) };
+        imports.is_to_search |= is_aio(&object.name);
         imports.objects.insert(base, object);
     }
     if let Some(object) = imports.objects.get(&base) {
@@ -165,7 +191,7 @@ fn range_of(info: &libc::dl_phdr_info) -> Range<usize> {
 }
 
 /// The path of an object; empty for the program itself.
-fn name_of(info: &libc::dl_phdr_info) -> &[u8] {
+pub(crate) fn name_of(info: &libc::dl_phdr_info) -> &[u8] {
     // SAFETY: null or terminated.
     if info.dlpi_name.is_null() { b"" } else { unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes() }
 }

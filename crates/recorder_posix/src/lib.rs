@@ -13,6 +13,7 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
+mod aio_requests;
 mod bound;
 mod descriptors;
 mod ends;

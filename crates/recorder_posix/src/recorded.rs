@@ -100,8 +100,9 @@ pub(crate) fn timed<R: Returned>(real: impl FnOnce() -> R, describe: impl FnOnce
     returned
 }
 
+/// Records a call; of no file, nothing.
 #[inline(always)]
-fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) {
+pub(crate) fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) {
     let Some(file) = call.file else { return };
     let Some(_inside) = Inside::enter() else { return };
     let Some(capture) = capture_with(file) else { return };

@@ -1,6 +1,7 @@
 //! When recording begins, and whether the calling thread is inside the recorder.
 
 use crate::paths::{Watched, watch};
+use crate::real::object_of;
 use crate::{bound, descriptors, faults, mapped_files, open_files, programs, thread_sums, unseen};
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int, c_void};
@@ -74,13 +75,6 @@ unsafe extern "C" fn at_load() {
 
 /// Whether the process finds this library before the C library, as where the system was told to load it first.
 fn is_first() -> bool {
-    let object_of = |address: *const c_void| {
-        // SAFETY: plain data, which the call fills.
-        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: as above.
-        let is_known = unsafe { libc::dladdr(address, &raw mut info) } != 0;
-        is_known.then_some(info.dli_fbase)
-    };
     // SAFETY: the name is terminated.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"read".as_ptr()) };
     object_of(found).is_some_and(|object| Some(object) == object_of(is_first as *const c_void))

@@ -75,7 +75,7 @@ fn recorded(capture: &Capture) -> Vec<Moved> {
 /// Whether the system counts the bytes of a call as read, and as written.
 fn counts(call: &IoCall) -> [bool; 2] {
     match (call.function, call.function.action()) {
-        (IoFunction::Splice, _) => [false; 2],
+        (IoFunction::Splice | IoFunction::AioRead | IoFunction::AioWrite, _) => [false; 2],
         // Where one of them is not recorded, the recorder leaves out both.
         (IoFunction::Sendfile | IoFunction::CopyFileRange, _) => [call.other_file.is_some(); 2],
         (_, IoAction::Read) => [call.function.layer() != IoLayer::PageFault, false],

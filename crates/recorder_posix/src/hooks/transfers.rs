@@ -13,7 +13,7 @@ use stepscope_recorder::IoFunction::{
 };
 
 /// The bytes of a list of buffers.
-fn bytes_of(buffers: *const iovec, count: c_int) -> usize {
+pub(super) fn bytes_of(buffers: *const iovec, count: c_int) -> usize {
     if buffers.is_null() {
         return 0;
     }
