@@ -17,7 +17,8 @@
 //! those the recorder records one in 64.
 //!
 //! Grouped by process, a row is a process with all of its files. A helper is a process that another one of its rank
-//! started: a worker of a `DataLoader`.
+//! started: a worker of a `DataLoader`. Beside that is what the process moved over sockets, which is no part of the rest:
+//! over the network, which is all that goes by the Internet protocols, also to the host itself; and over Unix sockets.
 //!
 //! # Units
 //! Counts of calls, files and processes; bytes; nanoseconds; bytes in a second.
@@ -30,7 +31,8 @@
 //! but have no part in bytes, sizes and bandwidth; where no read, or no write, says its bytes they are not known. Of
 //! requests that say what they asked for, that is summed, of others it is not. What
 //! is called with a descriptor whose file the source does not tell is a row without a file. The longest call is the
-//! first of several. For one step, or a window, the calls that begin inside it.
+//! first of several. For one step, or a window, the calls that begin inside it. Sockets are counted over all of the
+//! recording, so that rows of a part of the time do not have them; neither has a process without a call on a file a row.
 
 use crate::io_calls::{IoCall, IoSums};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
@@ -38,7 +40,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{Process, ProcessId, SliceId, Trace};
+use stepscope_trace::{Process, ProcessId, SliceId, Sockets, Trace};
 
 columns! {
     /// What was done with one file, or by one process.
@@ -111,6 +113,20 @@ columns! {
         request_bytes_median: Option<i64> => Bytes,
         /// Bytes of the largest read or write.
         request_bytes_max: Option<i64> => Bytes,
+        /// What the process moved over sockets, in all of the recording.
+        sockets: Option<Sockets>,
+        /// Number of calls that moved bytes over the network. Absent where sockets were not counted.
+        network_calls => Count if (counts_sockets) = |row| row.sockets.map(|sockets| sockets.network.count),
+        /// Bytes received over the network.
+        network_received_bytes => Bytes if (counts_sockets) = |row| row.sockets.map(|of| of.network.received_bytes),
+        /// Bytes sent over the network.
+        network_sent_bytes => Bytes if (counts_sockets) = |row| row.sockets.map(|of| of.network.sent_bytes),
+        /// Number of calls that moved bytes over Unix sockets, to processes of the same host.
+        unix_socket_calls => Count if (counts_sockets) = |row| row.sockets.map(|of| of.unix.count),
+        /// Bytes received over Unix sockets.
+        unix_socket_received_bytes => Bytes if (counts_sockets) = |row| row.sockets.map(|of| of.unix.received_bytes),
+        /// Bytes sent over Unix sockets.
+        unix_socket_sent_bytes => Bytes if (counts_sockets) = |row| row.sockets.map(|of| of.unix.sent_bytes),
         /// The call that took longest.
         longest: SliceId,
         /// Duration of the longest call.
@@ -120,6 +136,11 @@ columns! {
         /// The name of the longest call.
         longest_call => Text = |row| row.longest,
     }
+}
+
+/// Sockets are counted for a process, and not for when.
+fn counts_sockets(selection: &Selection) -> bool {
+    selection.group_by == Some(GroupBy::Process) && !selection.is_part()
 }
 
 /// Every file, by rank, the longest time in calls first.
@@ -142,7 +163,10 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
     }
     let mut rows: Vec<FileUse> = sums.into_iter().map(Sums::row).collect();
     let helpers = helpers(trace);
-    rows.iter_mut().for_each(|row| row.is_helper = row.process.map(|process| helpers[process.index()]));
+    for row in &mut rows {
+        row.is_helper = row.process.map(|process| helpers[process.index()]);
+        row.sockets = row.process.and_then(|process| trace.processes[process.index()].sockets);
+    }
     let name = |row: &FileUse| row.file.map(|file| trace.strings.get(file));
     rows.sort_by(|a, b| {
         (a.rank, Reverse(a.total_ns)).cmp(&(b.rank, Reverse(b.total_ns))).then_with(|| name(a).cmp(&name(b)))
@@ -234,6 +258,7 @@ impl Sums {
             request_bytes_min: self.requests.iter().min().copied(),
             request_bytes_max: self.requests.iter().max().copied(),
             request_bytes_median: nearest_rank_of_unsorted(&mut self.requests, 50),
+            sockets: None,
             longest: self.longest.0,
         }
     }
@@ -262,7 +287,7 @@ mod tests {
     use super::*;
     use crate::io_calls::tests::with_calls;
     use proptest::prelude::*;
-    use stepscope_trace::{IoAction, IoLayer};
+    use stepscope_trace::{IoAction, IoLayer, SocketSums};
 
     /// Rows as `rank/file calls=opens+reads+writes+others bytes read/written in time read/written`.
     fn lines(trace: &Trace, selection: Selection) -> Vec<String> {
@@ -357,6 +382,19 @@ mod tests {
         let files = io_files(&trace, &Selection::default());
         let found = |row: &FileUse| (row.file.map(|file| trace.strings.get(file)), row.processes);
         assert_eq!(files.iter().map(found).collect::<Vec<_>>(), [(Some("file"), 2), (Some("a"), 1), (Some("b"), 1)]);
+    }
+
+    #[test]
+    fn sockets_are_of_processes_and_of_all_of_the_time() {
+        let mut trace = with_calls("rank 0 step 00112\nrank 0 io 1 r.r.r\nrank 1 io 1 rr..");
+        let network = SocketSums { count: 3, received_bytes: 100, sent_bytes: 10 };
+        trace.processes[0].sockets = Some(Sockets { network, unix: SocketSums::default() });
+        let selection = Selection { group_by: Some(GroupBy::Process), ..Selection::default() };
+        let rows = io_files(&trace, &selection);
+        assert_eq!(rows.iter().map(|row| row.sockets.map(|of| of.network)).collect::<Vec<_>>(), [Some(network), None]);
+        assert!(counts_sockets(&selection) && !counts_sockets(&Selection { step: Some(1), ..selection }));
+        assert!(!counts_sockets(&Selection::default()));
+        assert!(io_files(&trace, &Selection::default()).iter().all(|row| row.sockets.is_none()));
     }
 
     proptest! {

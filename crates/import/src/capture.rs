@@ -44,7 +44,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 23] = [
+const PROCESS_METADATA_KEYS: [&str; 24] = [
     "process_name",
     "rank",
     "local_rank",
@@ -68,6 +68,7 @@ const PROCESS_METADATA_KEYS: [&str; 23] = [
     "page_faults_lost",
     "io_bytes_of_system",
     "io_programs_not_seen",
+    "io_sockets",
 ];
 
 /// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of
@@ -219,7 +220,7 @@ impl AlignedCapture<'_> {
         let capture = self.capture;
         if let Some((process, tracks)) = known.of(capture) {
             let tracks = add_other_tracks(capture, process, tracks, builder);
-            return self.add_io(&tracks, builder);
+            return self.add_io(process, &tracks, builder);
         }
         let process = process_of(capture, process_keys);
         let rank = process.rank;
@@ -231,7 +232,7 @@ impl AlignedCapture<'_> {
         self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
         known.learn(capture, process, &tracks);
-        self.add_io(&tracks, builder);
+        self.add_io(process, &tracks, builder);
         let names = intern_names(capture, builder);
         let op_infos = OpInfos::of(capture, builder);
         let dataflow = dataflow::Dataflow::of(capture, builder);

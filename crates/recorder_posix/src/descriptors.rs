@@ -5,6 +5,7 @@ use crate::mapped::map;
 use crate::open_files::{self, OpenFile};
 use crate::paths::is_watched;
 use crate::recorded::{errno, set_errno};
+use crate::sockets::Peer;
 use crate::start::{Inside, is_on, is_vforked};
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -14,10 +15,13 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 const CHUNK: usize = 1 << 12;
 const CHUNKS: usize = 1 << 12;
 
-/// What a descriptor is of: nobody asked yet; no file that is watched; otherwise an open file's number and [`FIRST`].
+/// What a descriptor is of: nobody asked yet; no file that is watched; a socket; otherwise an open file's number and
+/// [`FIRST`].
 const NOT_KNOWN: u32 = 0;
 const NOT_WATCHED: u32 = 1;
-const FIRST: u32 = 2;
+const NETWORK: u32 = 2;
+const LOCAL: u32 = 3;
+const FIRST: u32 = 4;
 
 static TABLE: [AtomicPtr<[AtomicU32; CHUNK]>; CHUNKS] = [const { AtomicPtr::new(null_mut()) }; CHUNKS];
 
@@ -27,15 +31,43 @@ pub(crate) fn watched(descriptor: c_int) -> Option<&'static OpenFile> {
     if !is_on() {
         return None;
     }
-    let chunk = TABLE.get(descriptor as usize / CHUNK)?.load(Ordering::Acquire);
-    if chunk.is_null() {
-        return look_up(descriptor);
-    }
-    // SAFETY: chunks are never unmapped.
-    match unsafe { &(*chunk)[descriptor as usize % CHUNK] }.load(Ordering::Acquire) {
-        NOT_WATCHED => None,
+    match state(descriptor) {
+        NOT_WATCHED | NETWORK | LOCAL => None,
         NOT_KNOWN => look_up(descriptor),
         number => open_files::get(number - FIRST),
+    }
+}
+
+/// Whom a descriptor leads to that is no file which is watched.
+#[inline]
+pub(crate) fn peer(descriptor: c_int) -> Option<Peer> {
+    if !is_on() {
+        return None;
+    }
+    if state(descriptor) == NOT_KNOWN {
+        look_up(descriptor);
+    }
+    match state(descriptor) {
+        NETWORK => Some(Peer::Network),
+        LOCAL => Some(Peer::Local),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn state(descriptor: c_int) -> u32 {
+    let Some(chunk) = TABLE.get(descriptor as usize / CHUNK) else { return NOT_WATCHED };
+    // SAFETY: null, or a chunk, which is never unmapped.
+    let chunk = unsafe { chunk.load(Ordering::Acquire).as_ref() };
+    chunk.map_or(NOT_KNOWN, |chunk| chunk[descriptor as usize % CHUNK].load(Ordering::Acquire))
+}
+
+/// The state of a descriptor that is of no file which is watched.
+fn state_of(peer: Option<Peer>) -> u32 {
+    match peer {
+        Some(Peer::Network) => NETWORK,
+        Some(Peer::Local) => LOCAL,
+        None => NOT_WATCHED,
     }
 }
 
@@ -62,7 +94,9 @@ fn look_up(descriptor: c_int) -> Option<&'static OpenFile> {
     }
     let reason = errno();
     let mut buffer = [0; PATH];
-    let file = path_of(descriptor, &mut buffer).filter(|path| is_watched(path)).and_then(file);
+    let path = path_of(descriptor, &mut buffer);
+    let peer = if path.is_none() { Peer::asked(descriptor) } else { None };
+    let file = path.filter(|path| is_watched(path)).and_then(file);
     // SAFETY: a plain system call.
     let flags = unsafe { libc::syscall(libc::SYS_fcntl, descriptor, libc::F_GETFL) } as c_int;
     set_errno(reason);
@@ -72,7 +106,7 @@ fn look_up(descriptor: c_int) -> Option<&'static OpenFile> {
             open_files::get(number)
         }
         None => {
-            set(descriptor, NOT_WATCHED);
+            set(descriptor, state_of(peer));
             None
         }
     }
@@ -134,6 +168,11 @@ pub(crate) fn opened(descriptor: c_int, file: Option<&'static File>, position: i
         Some(number) => set(descriptor, number + FIRST),
         None => set(descriptor, NOT_WATCHED),
     }
+}
+
+/// A descriptor of no file was opened; `peer`: of a socket.
+pub(crate) fn opened_other(descriptor: c_int, peer: Option<Peer>) {
+    set(descriptor, state_of(peer));
 }
 
 /// A descriptor is about to be closed. Said before it is: afterwards another thread may have it again.

@@ -10,6 +10,7 @@ mod maps;
 mod names;
 mod others;
 mod positions;
+mod sockets;
 mod streams;
 mod transfers;
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +31,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
         names::HOOKS,
         others::HOOKS,
         positions::HOOKS,
+        sockets::HOOKS,
         streams::HOOKS,
         transfers::HOOKS,
     ];

@@ -31,6 +31,7 @@ mod process_id;
 mod programs;
 mod real;
 mod recorded;
+mod sockets;
 mod start;
 mod thread_sums;
 mod unseen;

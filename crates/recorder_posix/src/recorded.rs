@@ -1,9 +1,10 @@
 //! A call that is recorded: from the reading of the clock before it to its record.
 
-use crate::descriptors::{PATH, watched};
+use crate::descriptors::{PATH, peer, watched};
 use crate::files::{File, file};
 use crate::open_files::OpenFile;
 use crate::paths::{absolute, is_watched};
+use crate::sockets;
 use crate::start::{Inside, is_on};
 use crate::thread_sums::mine;
 use crate::unseen::{Way, elsewhere};
@@ -148,7 +149,7 @@ pub(crate) fn transfer(
     offset: Option<i64>,
     real: impl FnOnce() -> isize,
 ) -> isize {
-    let Some(open) = watched(descriptor) else { return moved_elsewhere(function, real()) };
+    let Some(open) = watched(descriptor) else { return moved_elsewhere(function, descriptor, real) };
     let position = offset.or_else(|| open.position(|| ask_position(descriptor)));
     timed(real, |moved| {
         if offset.is_none() && moved > 0 && position.is_some() {
@@ -160,11 +161,20 @@ pub(crate) fn transfer(
     })
 }
 
-/// What a call that moves bytes gave back, of something that is not watched.
+/// A call that moves bytes, of something that is not watched.
 #[inline]
-fn moved_elsewhere(function: IoFunction, moved: isize) -> isize {
-    if moved > 0 && is_on() {
-        elsewhere(Way::of(function), moved as usize);
+fn moved_elsewhere(function: IoFunction, descriptor: c_int, real: impl FnOnce() -> isize) -> isize {
+    if !is_on() {
+        return real();
+    }
+    let peer = peer(descriptor);
+    let moved = real();
+    if moved > 0 {
+        let way = Way::of(function);
+        elsewhere(way, moved as usize);
+        if let Some(peer) = peer {
+            sockets::moved(peer, way, moved as u64);
+        }
     }
     moved
 }

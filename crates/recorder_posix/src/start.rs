@@ -2,7 +2,7 @@
 
 use crate::paths::{Watched, watch};
 use crate::real::object_of;
-use crate::{bound, descriptors, faults, mapped_files, open_files, programs, thread_sums, unseen};
+use crate::{bound, descriptors, faults, mapped_files, open_files, programs, sockets, thread_sums, unseen};
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -123,8 +123,8 @@ pub(crate) fn end_now() {
 /// What the recorder's helper thread does for this library.
 fn helper_task() -> Duration {
     let _inside = Inside::enter();
-    let until_faults = faults::record_settled();
-    if bound::bind_new() { until_faults.min(BINDING) } else { until_faults }
+    let until_next = faults::record_settled().min(sockets::say());
+    if bound::bind_new() { until_next.min(BINDING) } else { until_next }
 }
 
 unsafe extern "C" fn before_fork() {
@@ -142,6 +142,7 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn in_child() {
     thread_sums::in_child();
+    sockets::begin();
     bound::after_fork();
     faults::in_child();
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,4 +1,4 @@
-//! What each thread has moved by calls that are not recorded: one entry a thread, which it alone adds to. What threads
+//! What each thread has moved by calls of which there is no record: one entry a thread, which it alone adds to. What threads
 //! moved that have ended is added up, and their entries are used again.
 //!
 //! ```text
@@ -11,20 +11,22 @@ use crate::start::{Inside, is_vforked};
 use crate::unseen;
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::null;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use stepscope_recorder::{ForkGuard, ForkLock};
 
 /// Threads at once of which something is known; of more nothing is said.
 const MOST: usize = 1 << 16;
-/// How many sums there are of a thread.
-const SUMS: usize = 2;
+/// How many sums there are of a thread, and those of sockets among them.
+const SUMS: usize = 8;
+const OF_SOCKETS: Range<usize> = 2..8;
 
 static TABLE: Mapped<{ MOST * size_of::<ThreadSums>() }> = Mapped::new();
 /// How many were ever in use at once.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// What is left of threads that have ended.
-static ENDED: ForkLock<Ended> = ForkLock::new(Ended { on_files: [0; 2] });
+static ENDED: ForkLock<Ended> = ForkLock::new(Ended::NONE);
 
 thread_local! {
     static MINE: Cell<*const ThreadSums> = const { Cell::new(null()) };
@@ -37,9 +39,17 @@ pub(crate) enum Sum {
     ReadElsewhere,
     /// Bytes that were written there.
     WrittenElsewhere,
+    /// Over sockets to the network: calls, and the bytes that were received and sent.
+    NetworkCalls,
+    NetworkReceived,
+    NetworkSent,
+    /// Over sockets to processes of the same host.
+    LocalCalls,
+    LocalReceived,
+    LocalSent,
 }
 
-/// The sums of a thread. On a cache line of its own.
+/// The sums of a thread. On cache lines of its own.
 #[repr(align(64))]
 pub(crate) struct ThreadSums {
     tid: AtomicU32,
@@ -79,6 +89,12 @@ impl ThreadSums {
 pub(crate) struct Ended {
     /// Bytes that the system counted as read and written by them, less what they moved elsewhere.
     pub(crate) on_files: [u64; 2],
+    /// The sums of sockets, less those of all threads when recording began.
+    sockets: [u64; OF_SOCKETS.end - OF_SOCKETS.start],
+}
+
+impl Ended {
+    const NONE: Self = Self { on_files: [0; 2], sockets: [0; OF_SOCKETS.end - OF_SOCKETS.start] };
 }
 
 /// The sums of the calling thread, which is known from now on.
@@ -103,10 +119,28 @@ pub(crate) fn ended() -> ForkGuard<'static, Ended> {
     ENDED.lock()
 }
 
+/// Recording begins.
+pub(crate) fn begin() {
+    let mut ended = ENDED.lock();
+    *ended = Ended::NONE;
+    ended.sockets = of_sockets(&ended).map(u64::wrapping_neg);
+}
+
+/// Of all threads: the sums of sockets, since recording began.
+pub(crate) fn of_sockets(ended: &Ended) -> [u64; OF_SOCKETS.end - OF_SOCKETS.start] {
+    let mut sums = ended.sockets;
+    for entry in all() {
+        for (sum, more) in sums.iter_mut().zip(&entry.sums[OF_SOCKETS]) {
+            *sum = sum.wrapping_add(more.load(Ordering::Relaxed));
+        }
+    }
+    sums
+}
+
 /// In a forked child, which has moved nothing: what there is is of the threads of its parent.
 pub(crate) fn in_child() {
     ENDED.force_unlock();
-    *ENDED.lock() = Ended { on_files: [0; 2] };
+    *ENDED.lock() = Ended::NONE;
     all().for_each(|of_parent| of_parent.clear(0));
     USED.store(0, Ordering::Release);
     MINE.set(null());
@@ -208,6 +242,9 @@ unsafe extern "C" fn ends(_: *mut c_void) {
     let mut ended = ENDED.lock();
     for (sum, more) in ended.on_files.iter_mut().zip(on_files) {
         *sum = sum.saturating_add(more);
+    }
+    for (sum, more) in ended.sockets.iter_mut().zip(&mine.sums[OF_SOCKETS]) {
+        *sum = sum.wrapping_add(more.load(Ordering::Relaxed));
     }
     mine.clear(tid | HAS_ENDED);
 }

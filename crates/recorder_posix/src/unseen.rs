@@ -5,7 +5,8 @@
 //! something else is subtracted. A thread that ends does that itself: afterwards the system only knows what it moved
 //! together with what finished children moved.
 
-use crate::thread_sums::{Sum, ThreadSums, ended, has_ended, known, mine, of_thread};
+use crate::sockets;
+use crate::thread_sums::{self, Sum, ThreadSums, ended, has_ended, known, mine, of_thread};
 use std::fmt::Write;
 use stepscope_recorder::{IoAction, IoFunction};
 
@@ -35,7 +36,8 @@ pub(crate) fn elsewhere(way: Way, moved: usize) {
 
 /// Recording begins: what threads have moved so far is of no interest.
 pub(crate) fn begin() {
-    ended().on_files = [0; 2];
+    thread_sums::begin();
+    sockets::begin();
     for tid in threads() {
         if let (Some(known), Some([read, written])) = (of_thread(tid), counted(tid)) {
             known.set(Sum::ReadElsewhere, read);

@@ -18,7 +18,7 @@ use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
     Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent,
-    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, StackId,
+    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, Sockets, StackId,
     Synchronization, Track, TrackId,
 };
 use stepscope_base::{Span, StringId, StringTable};
@@ -337,6 +337,12 @@ impl TraceBuilder {
     /// Says that the recording of a process ended while it was at work, so that its last step is cut.
     pub fn set_cut(&mut self, process: ProcessId) {
         self.is_cut.push(process);
+    }
+
+    /// A process moved this over sockets, beside what was said before.
+    pub fn add_sockets(&mut self, process: ProcessId, sockets: Sockets) {
+        let known = &mut self.processes[process.index()].sockets;
+        *known = Some(known.unwrap_or_default().and(sockets));
     }
 
     /// The process that owns a track.

@@ -60,7 +60,9 @@ pub use slices::{SliceId, SliceKind, Slices};
 pub use stacks::{StackId, Stacks};
 pub use steps::{Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
-pub use tracks::{CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, Track, TrackId, TrackKind};
+pub use tracks::{
+    CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, SocketSums, Sockets, Track, TrackId, TrackKind,
+};
 
 use stepscope_base::{Span, StringId, StringTable};
 

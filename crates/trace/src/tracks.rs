@@ -38,6 +38,45 @@ pub struct Process {
     pub comm_backend: Option<CommBackend>,
     /// The groups it is in, in the order that they were made; empty when the source names none.
     pub process_groups: Vec<ProcessGroup>,
+    /// What it moved over sockets, in all of the recording; `None` where that was not counted.
+    pub sockets: Option<Sockets>,
+}
+
+/// What went over the sockets of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sockets {
+    /// Over the Internet protocols, also to the host itself.
+    pub network: SocketSums,
+    /// To processes of the same host over Unix sockets.
+    pub unix: SocketSums,
+}
+
+/// What went over sockets of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SocketSums {
+    /// Calls that moved bytes.
+    pub count: i64,
+    /// Bytes that were received.
+    pub received_bytes: i64,
+    /// Bytes that were sent.
+    pub sent_bytes: i64,
+}
+
+impl SocketSums {
+    fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            received_bytes: self.received_bytes.saturating_add(other.received_bytes),
+            sent_bytes: self.sent_bytes.saturating_add(other.sent_bytes),
+        }
+    }
+}
+
+impl Sockets {
+    /// Both together.
+    pub fn and(self, other: Self) -> Self {
+        Self { network: self.network.and(other.network), unix: self.unix.and(other.unix) }
+    }
 }
 
 /// How copies of a model share a batch.

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_capture::io::{IoAction as Does, IoLayer as Of};
 use stepscope_capture::{Capture, IoCall};
-use stepscope_trace::{FindingCode, IoAction, IoEvent, IoLayer, ProcessId, SliceKind, TraceBuilder, TrackId};
+use stepscope_trace::{
+    FindingCode, IoAction, IoEvent, IoLayer, ProcessId, SliceKind, SocketSums, Sockets, TraceBuilder, TrackId,
+};
 
 /// Whether calls on files alone are in it.
 pub(super) fn is_of_files(capture: &Capture) -> bool {
@@ -40,8 +42,8 @@ fn identity(capture: &Capture) -> (super::ProcessKey, u64) {
 }
 
 impl AlignedCapture<'_> {
-    /// Turns what was not recorded of files into findings.
-    fn report_io(&self, builder: &mut TraceBuilder) {
+    /// Turns what was not recorded of files into findings, and adds what was counted alone.
+    fn report_io(&self, process: ProcessId, builder: &mut TraceBuilder) {
         let (capture, findings) = (self.capture, &mut builder.findings);
         let who = || {
             format!("{} (pid {})", metadata_value(capture, "process_name").unwrap_or("process"), capture.process.pid)
@@ -60,11 +62,13 @@ impl AlignedCapture<'_> {
         // What is listed was selected before: some calls may not be there.
         if !self.is_listed {
             unseen_io::report(capture, &who, findings);
+            let sockets = metadata_value(capture, "io_sockets").and_then(sockets_of);
+            sockets.into_iter().for_each(|sockets| builder.add_sockets(process, sockets));
         }
     }
 
-    pub(super) fn add_io(&self, tracks: &BTreeMap<u32, TrackId>, builder: &mut TraceBuilder) {
-        self.report_io(builder);
+    pub(super) fn add_io(&self, process: ProcessId, tracks: &BTreeMap<u32, TrackId>, builder: &mut TraceBuilder) {
+        self.report_io(process, builder);
         let files: Vec<StringId> = self.capture.files.iter().map(|path| builder.strings.intern(path)).collect();
         let path = |file: Option<u32>| file.and_then(|file| files.get(file as usize)).copied();
         for call in &self.capture.io {
@@ -82,6 +86,15 @@ impl AlignedCapture<'_> {
     }
 }
 
+/// Calls, bytes received and sent, over the network and over Unix sockets.
+fn sockets_of(text: &str) -> Option<Sockets> {
+    let mut numbers =
+        text.split(' ').map(|number| number.parse::<u64>().ok().map(|number| number.min(i64::MAX as u64)));
+    let mut next = || numbers.next().flatten().map(|number| number as i64);
+    let mut sums = || Some(SocketSums { count: next()?, received_bytes: next()?, sent_bytes: next()? });
+    Some(Sockets { network: sums()?, unix: sums()? })
+}
+
 fn layer(call: &IoCall) -> IoLayer {
     match call.function.layer() {
         Of::Posix => IoLayer::Posix,
@@ -96,5 +109,20 @@ fn action(call: &IoCall) -> IoAction {
         Does::Write => IoAction::Write,
         Does::Open => IoAction::Open,
         Does::Metadata => IoAction::Metadata,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_sockets_are_six_numbers() {
+        let of = |count, received_bytes, sent_bytes| SocketSums { count, received_bytes, sent_bytes };
+        let sockets = Sockets { network: of(1, 2, 3), unix: of(4, 5, i64::MAX) };
+        assert_eq!(sockets_of(&format!("1 2 3 4 5 {}", u64::MAX)), Some(sockets));
+        for text in ["", "1 2 3 4 5", "1 2 3 4 5 x", "1 2 -3 4 5 6", "1  2 3 4 5 6"] {
+            assert_eq!(sockets_of(text), None, "{text}");
+        }
     }
 }

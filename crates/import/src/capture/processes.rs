@@ -28,6 +28,7 @@ pub(super) fn process_of(capture: &Capture, process_keys: &[ProcessKey]) -> Proc
         data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),
         comm_backend: process_groups.first().and_then(|group| comm_backend(group.backend.as_bytes())),
         process_groups,
+        sockets: None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Bytes move between files and memory, and from file to file.
 
-use crate::descriptors::watched;
+use crate::descriptors::{peer, watched};
 use crate::real::hooks;
 use crate::recorded::{Call, timed, transfer};
+use crate::sockets;
 use crate::start::is_on;
 use crate::unseen::{Way, elsewhere};
 use libc::{iovec, off_t, size_t, ssize_t};
@@ -36,11 +37,17 @@ fn between(
     real: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let (source, target) = (watched(from), watched(to));
+    let peers = [(peer(from), Way::Read), (peer(to), Way::Written)];
     let real = || {
         let moved = real();
         // The system counts both ways, but for `splice`; where only one is recorded, neither is compared.
         if moved > 0 && source.and(target).is_none() && function != Splice && is_on() {
             [Way::Read, Way::Written].into_iter().for_each(|way| elsewhere(way, moved as usize));
+        }
+        for (peer, way) in peers {
+            if let (Some(peer), 1..) = (peer, moved) {
+                sockets::moved(peer, way, moved as u64);
+            }
         }
         moved
     };
