@@ -7,6 +7,7 @@ use super::Summary;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
 use crate::inputs::Inputs;
+use crate::io::IoRecord;
 use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::{Begin, Reference};
@@ -114,7 +115,22 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     slow.ended_elsewhere = end_elsewhere(&mut ticks, &slow.threads, &slow.names);
     slow.steps_ended_elsewhere = end_steps_elsewhere(&mut ticks);
     in_ns(&mut slow, &ticks, &TickClock::new(opened, points.iter().copied()), (&points, opened), &windows);
+    add_written_of(parts.iter().flat_map(|(_, records)| records), &mut slow.threads);
     slow
+}
+
+/// The threads that others wrote of, and that wrote nothing.
+fn add_written_of<'a>(records: impl Iterator<Item = &'a Record<'a>>, threads: &mut Vec<Thread>) {
+    let of_other = |record: &Record| IoRecord::other_thread(|at| record.word(at));
+    let of_others = records.filter(|record| record.tag == Tag::Io).filter_map(of_other);
+    let mut tids: Vec<u64> = of_others.map(u64::from).collect();
+    tids.sort_unstable();
+    for tid in tids {
+        if threads.iter().all(|thread| thread.tid != tid) {
+            let ordinal = threads.len() as u32;
+            threads.push(Thread { ordinal, tid, name: format!("thread {tid}"), ..Thread::default() });
+        }
+    }
 }
 
 /// All records of segments that are not damaged.
