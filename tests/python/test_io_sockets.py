@@ -21,6 +21,17 @@ def write(folder, program):
     return [sys.executable, "program.py"]
 
 
+# Two sockets of a program, and what goes from one to the other.
+PAIR = """
+import os, socket
+left, right = socket.socketpair()
+
+def move(size):
+    left.send(bytes(size))
+    right.recv(size)
+"""
+
+
 def counted(run):
     """By process, in the order in which they began: calls, bytes received and bytes sent, over the network and else."""
     rows = runs.analyze("io_files", run, "--group-by", "process")["results"]
@@ -173,13 +184,7 @@ def test_servers_and_streams_move_what_the_system_sees(tmp_path):
 
 def test_each_process_has_its_own_and_threads_that_ended_count(tmp_path):
     program = """
-        import os, socket, threading
-        left, right = socket.socketpair()
-
-        def move(size):
-            left.send(bytes(size))
-            right.recv(size)
-
+        import threading
         for _ in range(20):
             threads = [threading.Thread(target=move, args=(100,)) for _ in range(3)]
             [thread.start() for thread in threads]
@@ -190,22 +195,20 @@ def test_each_process_has_its_own_and_threads_that_ended_count(tmp_path):
             os._exit(0)
         os.wait()
     """
-    succeed([*record("run"), *write(tmp_path, program)], tmp_path)
+    succeed([*record("run"), *write(tmp_path, PAIR + textwrap.dedent(program))], tmp_path)
     nothing = (0, 0, 0)
     assert counted(tmp_path / "run") == [(nothing, (120, 6_000, 6_000)), (nothing, (2, 7, 7))]
 
 
 def test_a_process_that_is_killed_loses_no_more_than_a_second(tmp_path):
     program = """
-        import os, pathlib, socket, time
-        left, right = socket.socketpair()
-        left.send(bytes(1_000))
-        right.recv(1_000)
+        import pathlib, time
+        move(1_000)
         while not any(b"2 1000 1000" in path.read_bytes() for path in pathlib.Path("run/raw").iterdir()):
             time.sleep(0.1)
         os.kill(os.getpid(), 9)
     """
-    command = [*record("run"), *write(tmp_path, program)]
+    command = [*record("run"), *write(tmp_path, PAIR + textwrap.dedent(program))]
     result = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert result.returncode == 128 + signal.SIGKILL
     assert counted(tmp_path / "run") == [((0, 0, 0), (2, 1_000, 1_000))]
@@ -213,15 +216,8 @@ def test_a_process_that_is_killed_loses_no_more_than_a_second(tmp_path):
 
 def test_a_profile_counts_what_is_moved_while_it_is_on(tmp_path):
     program = """
-        import os, socket
         import torch
         from stepscope.profiler import profile
-        left, right = socket.socketpair()
-
-        def move(size):
-            left.send(bytes(size))
-            right.recv(size)
-
         move(5)
         for at in range(2):
             with profile(io=True, run=f"run{at}"):
@@ -229,7 +225,7 @@ def test_a_profile_counts_what_is_moved_while_it_is_on(tmp_path):
                 move(100 + at)
             move(7)
     """
-    succeed(write(tmp_path, program), tmp_path)
+    succeed(write(tmp_path, PAIR + textwrap.dedent(program)), tmp_path)
     for at in range(2):
         runs.stepscope("recover", tmp_path / f"run{at}")
         ((network, unix),) = counted(tmp_path / f"run{at}")
