@@ -64,12 +64,8 @@ pub(crate) fn remember(of: *const c_void, request: &Request) {
 /// No request has this address.
 const CLAIMED: usize = 1;
 
-/// The system has not taken it.
-pub(crate) fn forget(of: *const c_void) {
-    take(of);
-}
-
-/// What was asked, of a request that is over; `None` where its file is not watched.
+/// What was asked, of a request that is over, or that the system has not taken: it is known no longer. `None` where its
+/// file is not watched.
 pub(crate) fn take(of: *const c_void) -> Option<Request> {
     let place = place(of)?;
     // SAFETY: null, or a file, which is never freed.
@@ -112,7 +108,6 @@ mod tests {
             remember(of, &Request { function: IoFunction::AioWrite, file, bytes, offset: 0 });
         }
         assert_eq!(take(of).map(|request| request.bytes), Some(2));
-        forget(of);
         assert!(take(of).is_none());
     }
 }

@@ -44,10 +44,14 @@ pub(crate) fn peer(descriptor: c_int) -> Option<Peer> {
     if !is_on() {
         return None;
     }
-    if state(descriptor) == NOT_KNOWN {
-        look_up(descriptor);
-    }
-    match state(descriptor) {
+    let known = match state(descriptor) {
+        NOT_KNOWN => {
+            look_up(descriptor);
+            state(descriptor)
+        }
+        known => known,
+    };
+    match known {
         NETWORK => Some(Peer::Network),
         LOCAL => Some(Peer::Local),
         _ => None,

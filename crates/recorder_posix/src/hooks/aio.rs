@@ -5,7 +5,7 @@
 //! io_getevents ─▶ a call for each request that is over, with the bytes that it moved
 //! ```
 
-use crate::aio_requests::{Request, forget, remember, take};
+use crate::aio_requests::{Request, remember, take};
 use crate::descriptors::watched;
 use crate::hooks::transfers::bytes_of;
 use crate::real::hooks;
@@ -123,7 +123,8 @@ fn submit(count: c_long, blocks: *const *const ControlBlock, real: impl FnOnce()
     let end = ticks();
     // The first one is what an error is about.
     let (count, error) = if taken.is_failed() { (1, -taken.0) } else { (taken.positive(), 0) };
-    requests.iter().skip(taken.positive()).flatten().for_each(|(block, _)| forget(*block));
+    // The system has not taken these.
+    requests.iter().skip(taken.positive()).flatten().for_each(|(block, _)| _ = take(*block));
     let before = errno();
     for (at, (_, request)) in requests.iter().take(count).enumerate().filter_map(|(at, of)| Some((at, of.as_ref()?))) {
         let asked = Some(request.bytes).filter(|_| request.function != AioOther);
