@@ -71,8 +71,9 @@ use stepscope_trace::Trace;
 const RANKS_TRIED: usize = 32;
 /// Rows of single ranks, and the share of ranks of 100 that are the slowest.
 const RANK_ROWS: usize = 5;
-const CATEGORY_ROWS: usize = 5;
 const SLOWEST_PERCENT: usize = 3;
+/// Rows of single categories.
+const CATEGORY_ROWS: usize = 5;
 
 /// What is changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
