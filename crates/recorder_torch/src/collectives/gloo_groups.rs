@@ -2,15 +2,14 @@
 //!
 //! An op such as `c10d::allreduce_` does not say its group where nobody asks for inputs. But Gloo counts the collectives
 //! of each group before it queues one, and the op ends after that: when no other thread issues at the same time, the one
-//! group whose count grew is the op's. The work begins on a thread that serves one group for life:
+//! group whose count grew is the op's. The work begins on a thread of its group, which lists them:
 //!
 //! ```text
 //! main thread    c10d::allreduce_ [count of group 1: 4 → 5]
 //! Gloo's thread                                      gloo:all_reduce   of group 1, number 5
 //! ```
 //!
-//! Which group a thread serves is learnt from the first work that it begins while just one group has works waiting. A
-//! work has its group's last number when it is the only one waiting there. Whatever else may be meant is not known.
+//! A work has its group's last number when it is the only one waiting there. Whatever else may be meant is not known.
 
 mod counts;
 
@@ -18,7 +17,7 @@ use crate::api::{library, symbol};
 use crate::peek::Peek;
 use crate::solve::Refusal;
 use counts::Counts;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -30,6 +29,12 @@ const COUNT: &str = "_ZN4c10d16ProcessGroupGloo25getSequenceNumberForGroupEv";
 const VTABLE: &str = "_ZTVN4c10d16ProcessGroupGlooE";
 /// Where an object of Python's, made by pybind11, has the address of the object that it stands for.
 const OBJECT_OF_PYTHON: usize = 16;
+/// A group lists its threads this early in its object: a `std::vector<std::thread>`, each of them one word.
+const LISTED_WITHIN: usize = 2_048;
+/// More threads than this no group has.
+const MOST_THREADS: usize = 256;
+/// Where a thread's own words, to which its `pthread_t` points, name their own address.
+const NAMES_ITSELF: [usize; 2] = [0, 16];
 /// With more groups than this none is counted: each issue looks at all of them.
 const MOST_GROUPS: usize = 64;
 /// How often a lock is tried: it is held for a few dozen instructions. Nobody waits for it.
@@ -42,6 +47,8 @@ struct Groups {
     count: CountFn,
     /// The backends' objects.
     objects: Vec<usize>,
+    /// The `pthread_t` of each one's threads.
+    threads: Vec<Vec<usize>>,
     descriptions: Vec<String>,
 }
 
@@ -75,8 +82,6 @@ struct Issue {
 
 thread_local! {
     static ISSUE: RefCell<Option<Issue>> = const { RefCell::new(None) };
-    /// The group that this thread of Gloo's serves; 0 when that is not known.
-    static SERVED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Counts the collectives of these groups from now on: the Python objects of their backends, and how a capture describes
@@ -156,16 +161,14 @@ impl Groups {
         // SAFETY: the mangled names fix the types.
         let (count, vtable): (CountFn, usize) = unsafe { (symbol(library, COUNT)?, symbol(library, VTABLE)?) };
         let peek = Peek::new().map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
-        let word = |address: usize| {
-            let mut bytes = [0; 8];
-            let copied = peek.copy(std::ptr::with_exposed_provenance(address), &mut bytes);
-            (copied == 8).then(|| usize::from_le_bytes(bytes))
-        };
-        let object = |python: usize| word(python + OBJECT_OF_PYTHON).filter(|at| word(*at) == Some(vtable + 16));
+        let object =
+            |python: usize| word(&peek, python + OBJECT_OF_PYTHON).filter(|at| word(&peek, *at) == Some(vtable + 16));
         let objects: Option<Vec<usize>> = groups.iter().map(|(python, _)| object(*python)).collect();
         let objects = objects.filter(|objects| objects.len() <= MOST_GROUPS).ok_or_else(refusal)?;
+        let threads: Option<Vec<Vec<usize>>> = objects.iter().map(|object| threads_of(&peek, *object)).collect();
+        let threads = threads.ok_or_else(refusal)?;
         let descriptions = groups.into_iter().map(|(_, description)| description).collect();
-        Ok(Self { count, objects, descriptions })
+        Ok(Self { count, objects, threads, descriptions })
     }
 
     fn now(&self) -> Vec<i64> {
@@ -173,9 +176,39 @@ impl Groups {
         self.objects.iter().map(|object| unsafe { count_of(self.count, *object) }).collect()
     }
 
-    fn at(&self, object: usize) -> Option<usize> {
-        self.objects.iter().position(|known| *known == object)
+    /// The group that this thread serves.
+    fn served(&self) -> Option<usize> {
+        // SAFETY: takes nothing and cannot fail.
+        let this = unsafe { libc::pthread_self() } as usize;
+        self.threads.iter().position(|threads| threads.contains(&this))
     }
+}
+
+/// The words at `address`, as many as can be read.
+fn words(peek: &Peek, address: usize, most: usize) -> Vec<usize> {
+    let mut bytes = vec![0; most * size_of::<usize>()];
+    let copied = peek.copy(std::ptr::with_exposed_provenance(address), &mut bytes);
+    bytes[..copied].as_chunks().0.iter().map(|word| usize::from_le_bytes(*word)).collect()
+}
+
+fn word(peek: &Peek, address: usize) -> Option<usize> {
+    words(peek, address, 1).pop()
+}
+
+/// The threads of the group at `object`: its first list that has threads, and nothing else.
+fn threads_of(peek: &Peek, object: usize) -> Option<Vec<usize>> {
+    let is_thread =
+        |address: usize| NAMES_ITSELF.iter().all(|at| word(peek, address.wrapping_add(*at)) == Some(address));
+    words(peek, object, LISTED_WITHIN / size_of::<usize>()).windows(3).find_map(|list| {
+        // Where it begins, where it ends, and how far there is room.
+        let bytes = list[1].checked_sub(list[0]).filter(|bytes| *bytes > 0 && list[1] <= list[2])?;
+        let len = bytes / size_of::<usize>();
+        if bytes % size_of::<usize>() != 0 || len > MOST_THREADS {
+            return None;
+        }
+        let listed = words(peek, list[0], len);
+        (listed.len() == len && listed.iter().all(|address| is_thread(*address))).then_some(listed)
+    })
 }
 
 fn try_lock() -> Option<MutexGuard<'static, Option<(usize, Counts)>>> {
@@ -265,7 +298,11 @@ pub(super) fn work_begins() -> Option<(String, Option<i64>)> {
         let now = groups.now();
         // What is sent and received begins within its op.
         let within = ISSUE.try_with(|issue| issue.borrow().as_ref().map(|issue| issued(groups, issue))).ok().flatten();
-        let served = SERVED.try_with(Cell::get).ok().and_then(|object| groups.at(object));
+        let served = groups.served();
+        if within.is_none() && served.is_none() {
+            // Of a group that is not among these.
+            return None;
+        }
         let mut held = try_lock();
         let counts = held.as_mut().and_then(|held| held.as_mut());
         let counts = counts.filter(|(of, _)| *of == std::ptr::from_ref(groups).addr());
@@ -282,9 +319,8 @@ pub(super) fn work_begins() -> Option<(String, Option<i64>)> {
                 issued?
             }
             None => {
-                let (at, number) = counts.begin(&now, served)?;
-                let _ = SERVED.try_with(|served| served.set(groups.objects[at]));
-                (at, number)
+                let at = served?;
+                (at, counts.begin(&now, at))
             }
         };
         Some((groups.descriptions[at].clone(), number))
