@@ -27,7 +27,7 @@ class Options:
     counters: bool = True
     """The process's memory and CPU time, sampled."""
     io: bool = False
-    """Calls on files, where ``stepscope record --io`` does not record them already."""
+    """Calls on files, where ``stepscope record --io`` does not record them already. ``stepscope record`` asks for it."""
     gpu: str = "auto"
     """What devices do, once the program uses one: ``"auto"``, by their own profiler where that has shown that it may be
     used, else as ``"torch"``; ``"native"``, by their own profiler; ``"torch"``, by a session of ``torch.profiler``;

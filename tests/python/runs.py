@@ -149,9 +149,10 @@ def findings(run):
 
 
 def parts(run):
-    """The Parquet files of a run; whatever is not compacted yet is, first."""
+    """The Parquet files of a run but for those of files; whatever is not compacted yet is, first."""
     stepscope("recover", run)
-    return sorted(Path(run).glob("rank=*/*.parquet"))
+    found = sorted(Path(run).glob("rank=*/*.parquet"))
+    return [part for part in found if metadata(part)["facts"].get("recorder") != "files"]
 
 
 def metadata(part):

@@ -10,8 +10,9 @@ from stepscope import _sampling
 from stepscope.profiler import ProfilerAction, profile, sampled
 
 TRAIN = """
-import sys, time, torch
+import gc, sys, time, torch
 from torch.profiler import record_function
+gc.disable()  # When it would collect is chance.
 model = torch.nn.Linear(16, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 hooked = []

@@ -2,9 +2,8 @@
 //! meanwhile.
 
 use crate::imports::Imports;
-use crate::paths::Watched;
 use crate::real::IS_BEFORE_ALL;
-use crate::start::{Inside, begin_now, end_now, is_on};
+use crate::start::{Inside, begin_now, end_now, is_on, watched};
 use crate::{ends, hooks, unseen};
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -12,39 +11,35 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use stepscope_recorder::ForkLock;
 
-/// `None` while nothing is bound.
-static BOUND: ForkLock<Option<Imports>> = ForkLock::new(None);
+/// What was found in the process; `None` until calls are recorded for the first time.
+static IMPORTS: ForkLock<Option<Imports>> = ForkLock::new(None);
 
-/// Begins to record into the run folder `run` the files in the folders `included`, all where there is none, without those
-/// in `excluded`; each folder ends with a zero. 0 where calls are recorded already, or cannot be.
+/// Begins to record into the run folder `run` the files that the environment's variables choose; where they name none,
+/// without those in the folders `left_out`, each of which ends with a zero. 0 where calls are recorded already, or cannot
+/// be.
 ///
 /// # Safety
-/// The texts are terminated; lists end with an empty text.
+/// The texts are terminated; the list ends with an empty text.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
-unsafe extern "C" fn stepscope_files_start(
-    run: *const c_char,
-    included: *const c_char,
-    excluded: *const c_char,
-) -> c_int {
+unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const c_char) -> c_int {
     if is_on() {
         return 0;
     }
     let Some(_inside) = Inside::enter() else { return 0 };
     // SAFETY: the caller's promise.
-    let (run, watched) = unsafe {
-        let run = CStr::from_ptr(run).to_bytes();
-        (Path::new(OsStr::from_bytes(run)), Watched { included: list(included), excluded: list(excluded) })
-    };
+    let (run, left_out) = unsafe { (CStr::from_ptr(run).to_bytes(), list(left_out)) };
+    let mut watched = watched();
+    if watched.included.is_empty() {
+        watched.excluded.extend(left_out);
+    }
     IS_BEFORE_ALL.store(false, Ordering::Relaxed);
-    if begin_now(run, watched).is_err() {
+    if begin_now(Path::new(OsStr::from_bytes(run)), watched).is_err() {
         return 0;
     }
-    let mut imports = Imports::new(hooks::all());
-    imports.bind_all();
+    IMPORTS.lock().get_or_insert_with(|| Imports::new(hooks::all())).bind_all();
     // What threads moved until now was not seen.
     unseen::begin();
-    *BOUND.lock() = Some(imports);
     1
 }
 
@@ -52,11 +47,12 @@ unsafe extern "C" fn stepscope_files_start(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
 unsafe extern "C" fn stepscope_files_stop() {
-    let bound = BOUND.lock().take();
-    let Some(mut imports) = bound else { return };
+    if !IMPORTS.lock().as_mut().is_some_and(Imports::bind_no_more) {
+        return;
+    }
     // First: what threads move between is recorded, but not compared.
     ends::finish();
-    imports.unbind_all();
+    IMPORTS.lock().iter_mut().for_each(Imports::unbind_all);
     if let Some(_inside) = Inside::enter() {
         end_now();
     }
@@ -64,18 +60,19 @@ unsafe extern "C" fn stepscope_files_stop() {
 
 /// Binds what was loaded since; false where nothing is bound.
 pub(crate) fn bind_new() -> bool {
-    let mut bound = BOUND.lock();
-    bound.iter_mut().for_each(Imports::bind_all);
-    bound.is_some()
+    let mut imports = IMPORTS.lock();
+    let Some(imports) = imports.as_mut().filter(|imports| imports.is_bound()) else { return false };
+    imports.bind_all();
+    true
 }
 
 /// No thread is within the loader's list, whose lock a child would inherit.
 pub(crate) fn before_fork() {
-    std::mem::forget(BOUND.lock());
+    std::mem::forget(IMPORTS.lock());
 }
 
 pub(crate) fn after_fork() {
-    BOUND.force_unlock();
+    IMPORTS.force_unlock();
 }
 
 /// # Safety

@@ -41,6 +41,7 @@ pub(crate) struct Imports {
     is_to_search: bool,
     /// By where they are loaded.
     objects: HashMap<usize, Object>,
+    is_bound: bool,
 }
 
 /// The entries of an object that matter.
@@ -49,7 +50,7 @@ struct Object {
     name: Vec<u8>,
     /// Where its table of tables lies.
     dynamic: usize,
-    /// All of it, and the part that cannot be written once it is loaded.
+    /// All of it, and the pages that cannot be written once it is loaded.
     range: Range<usize>,
     protected: Range<usize>,
     entries: Vec<(usize, Pair)>,
@@ -60,7 +61,7 @@ const PAGE: usize = 4096;
 impl Imports {
     pub(crate) fn new(hooks: impl Iterator<Item = &'static Hook>) -> Self {
         let (pairs, objects) = (HashMap::new(), HashMap::new());
-        let mut imports = Self { pairs, missing: hooks.collect(), is_to_search: false, objects };
+        let mut imports = Self { pairs, missing: hooks.collect(), is_to_search: false, objects, is_bound: false };
         imports.search();
         imports
     }
@@ -81,6 +82,7 @@ impl Imports {
 
     /// Has all objects that are loaded call our functions.
     pub(crate) fn bind_all(&mut self) {
+        self.is_bound = true;
         self.bind_known();
         if std::mem::take(&mut self.is_to_search) && self.search() {
             // They may call these, too.
@@ -97,7 +99,17 @@ impl Imports {
         });
     }
 
-    /// Has them call the C library again.
+    /// Whether objects call our functions, also those that are loaded later.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
+    /// Objects that are loaded later are left alone; true where they were not.
+    pub(crate) fn bind_no_more(&mut self) -> bool {
+        std::mem::take(&mut self.is_bound)
+    }
+
+    /// Has them call the C library again. What was found is kept for the next time.
     pub(crate) fn unbind_all(&mut self) {
         self.each_object(|_, (ours, theirs), found| (found == ours).then_some(theirs));
     }
@@ -130,7 +142,7 @@ unsafe extern "C" fn visit_object(info: *mut libc::dl_phdr_info, _: usize, visit
         imports.objects.insert(base, object);
     }
     if let Some(object) = imports.objects.get(&base) {
-        object.entries.iter().for_each(|(entry, pair)| object.store(*entry, *pair, visit.change));
+        object.store(visit.change);
     }
     0
 }
@@ -157,7 +169,9 @@ impl Object {
     /// The object stays loaded meanwhile.
     unsafe fn of(info: &libc::dl_phdr_info, dynamic: usize, pairs: &HashMap<&'static [u8], Pair>) -> Self {
         let range = range_of(info);
+        // The loader protects whole pages.
         let protected = segment(info, libc::PT_GNU_RELRO).unwrap_or(0..0);
+        let protected = protected.start & !(PAGE - 1)..protected.end & !(PAGE - 1);
         let mut object = Self { name: name_of(info).to_vec(), dynamic, range, protected, entries: Vec::new() };
         if !is_of_system(&object.name) {
             // SAFETY: the caller's promise.
@@ -166,19 +180,30 @@ impl Object {
         object
     }
 
-    fn store(&self, entry: usize, pair: Pair, change: fn(&Self, Pair, usize) -> Option<usize>) {
+    /// Stores what `change` says in each entry.
+    fn store(&self, change: fn(&Self, Pair, usize) -> Option<usize>) {
         // SAFETY: an entry of an object that is loaded, and stays; the loader, too, stores whole words in it.
-        let word = unsafe { &*(entry as *const AtomicUsize) };
-        let Some(new) = change(self, pair, word.load(Ordering::Acquire)) else { return };
-        let is_protected = self.protected.contains(&entry);
-        let page = entry & !(PAGE - 1);
-        // SAFETY: the entry's page, which is made as it was. Past the C library, whose functions may be ours.
-        let protect = |protection: c_int| unsafe { libc::syscall(libc::SYS_mprotect, page, PAGE, protection) } == 0;
-        if is_protected && !protect(libc::PROT_READ | libc::PROT_WRITE) {
-            return;
+        let word = |entry: usize| unsafe { &*(entry as *const AtomicUsize) };
+        let changes = || {
+            let words = self.entries.iter().map(|(entry, pair)| (*entry, *pair, word(*entry)));
+            words.filter_map(|(entry, pair, word)| {
+                Some((entry, word, change(self, pair, word.load(Ordering::Acquire))?))
+            })
+        };
+        let pages = &self.protected;
+        let protect = |protection: c_int| {
+            // SAFETY: whole pages of the object, which are made as they were. Past the C library, whose functions may be
+            // ours.
+            unsafe { libc::syscall(libc::SYS_mprotect, pages.start, pages.len(), protection) == 0 }
+        };
+        let is_protected = changes().any(|(entry, ..)| pages.contains(&entry));
+        let is_open = is_protected && protect(libc::PROT_READ | libc::PROT_WRITE);
+        for (entry, word, new) in changes() {
+            if is_open || !pages.contains(&entry) {
+                word.store(new, Ordering::Release);
+            }
         }
-        word.store(new, Ordering::Release);
-        if is_protected {
+        if is_open {
             protect(libc::PROT_READ);
         }
     }

@@ -67,7 +67,7 @@ unsafe extern "C" fn at_load() {
     let Some(run) = std::env::var_os(RUN).filter(|run| !run.is_empty()).map(PathBuf::from) else { return };
     // Loaded by a program that runs, it waits until it is told to begin.
     if is_first() {
-        begin(&run, Watched { included: folders(INCLUDE), excluded: folders(EXCLUDE) });
+        begin(&run, watched());
         stepscope_recorder::open_when_needed(&run, &facts());
         IS_ON.store(true, Ordering::Release);
     }
@@ -149,6 +149,11 @@ unsafe extern "C" fn in_child() {
     crate::process_id::note();
     open_files::note_fork();
     programs::forget();
+}
+
+/// What the environment's variables say.
+pub(crate) fn watched() -> Watched {
+    Watched { included: folders(INCLUDE), excluded: folders(EXCLUDE) }
 }
 
 /// The folders in a variable, with colons between them.

@@ -3,12 +3,12 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 type SetMetadata = unsafe extern "C" fn(*const c_char, *const c_char);
-type Start = unsafe extern "C" fn(*const c_char, *const c_char, *const c_char) -> c_int;
+type Start = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
 type Stop = unsafe extern "C" fn();
 
 /// The library, where it was loaded here; it is never unloaded.
@@ -31,13 +31,20 @@ pub(crate) fn set_metadata(key: &str, value: &str) {
 }
 
 /// Loads the library at `library`, where the process has none yet, and has it record calls on files into the run folder
-/// `run`. False where they are recorded already.
+/// `run`, but for those in the folders `left_out` unless the environment chooses others. False where they are recorded
+/// already.
 ///
 /// # Errors
 /// One line that says what cannot be done.
-pub(crate) fn start(library: &Path, run: &Path) -> Result<bool, String> {
+pub(crate) fn start(library: &Path, run: &Path, left_out: &[PathBuf]) -> Result<bool, String> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
     let (library, run) = (text(library)?, text(run)?);
+    // An empty text ends the list.
+    let mut list = Vec::new();
+    for folder in left_out.iter().filter(|folder| !folder.as_os_str().is_empty()) {
+        list.extend(text(folder)?.into_bytes_with_nul());
+    }
+    list.push(0);
     if function(c"stepscope_files_start").is_null() {
         // SAFETY: the path is terminated.
         let loaded = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -47,9 +54,8 @@ pub(crate) fn start(library: &Path, run: &Path) -> Result<bool, String> {
     if function.is_null() {
         return Err(format!("cannot load {}", library.to_string_lossy()));
     }
-    // SAFETY: our library has it as this type; an empty list is an empty text.
-    let started =
-        unsafe { std::mem::transmute::<*mut c_void, Start>(function)(run.as_ptr(), c"".as_ptr(), c"".as_ptr()) };
+    // SAFETY: our library has it as this type; both live during the call.
+    let started = unsafe { std::mem::transmute::<*mut c_void, Start>(function)(run.as_ptr(), list.as_ptr().cast()) };
     Ok(started != 0)
 }
 

@@ -109,10 +109,11 @@ mod _recorder {
         recorder::set_own_metadata(&text(key), &text(value));
     }
 
-    /// Records calls on files below the run folder, by the library at that path; False where they are recorded already.
+    /// Records calls on files below the run folder, by the library at that path, but for those in the folders `left_out`
+    /// unless the environment chooses others; False where they are recorded already.
     #[pyfunction]
-    fn start_files(py: Python<'_>, library: PathBuf, run: PathBuf) -> PyResult<bool> {
-        py.detach(|| super::files::start(&library, &run)).map_err(PyOSError::new_err)
+    fn start_files(py: Python<'_>, library: PathBuf, run: PathBuf, left_out: Vec<PathBuf>) -> PyResult<bool> {
+        py.detach(|| super::files::start(&library, &run, &left_out)).map_err(PyOSError::new_err)
     }
 
     /// Tells the library that records calls on files a metadata entry of the process.

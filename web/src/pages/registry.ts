@@ -75,7 +75,7 @@ export const PAGES: readonly PageInfo[] = [
     missing: ({ has, steps }) =>
       has.io || steps.count > 0
         ? null
-        : "No calls on files were recorded, and no steps that could wait for data: `stepscope record --io` records files, and traces of DFTracer open here.",
+        : "No calls on files were recorded, and no steps that could wait for data: `stepscope record` records both, and traces of DFTracer open here.",
     load: () => import("./io/Io"),
   },
   {

@@ -1,4 +1,5 @@
-//! What a recorded process needs to record its calls on files: a library that the system loads before all others.
+//! What recorded processes need to record their calls on files: which folders, and, of all processes whatever they are, a
+//! library that the system loads before all others.
 
 use super::options::Options;
 use crate::failure::Failure;
@@ -12,20 +13,24 @@ const PRELOAD: &str = "LD_PRELOAD";
 const INCLUDE: &str = "STEPSCOPE_IO_INCLUDE";
 const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
 
-/// What the program's environment has beside the rest; nothing where no files are to be recorded.
+/// What the program's environment has beside the rest.
 pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'static str, OsString)>, Failure> {
-    let Some((included, excluded)) = options.files() else { return Ok(Vec::new()) };
-    let library = files_library(package).ok_or_else(|| {
-        Failure::new(format!("the package in {} has no library that records files", package.display()))
-            .hint("pip install stepscope, or leave --io out")
-    })?;
-    // Some libraries that stand before the C library insist on being the first.
-    let mut preload = std::env::var_os(PRELOAD).filter(|before| !before.is_empty()).unwrap_or_default();
-    if !preload.is_empty() {
-        preload.push(":");
+    let (included, excluded) = options.folders();
+    let mut environment = vec![(INCLUDE, joined(included)), (EXCLUDE, joined(excluded))];
+    if options.is_io() {
+        let library = files_library(package).ok_or_else(|| {
+            Failure::new(format!("the package in {} has no library that records files", package.display()))
+                .hint("pip install stepscope, or leave --io out")
+        })?;
+        // Some libraries that stand before the C library insist on being the first.
+        let mut preload = std::env::var_os(PRELOAD).filter(|before| !before.is_empty()).unwrap_or_default();
+        if !preload.is_empty() {
+            preload.push(":");
+        }
+        preload.push(library);
+        environment.push((PRELOAD, preload));
     }
-    preload.push(library);
-    Ok(vec![(PRELOAD, preload), (INCLUDE, joined(included)), (EXCLUDE, joined(excluded))])
+    Ok(environment)
 }
 
 /// Absolute paths with colons between them.

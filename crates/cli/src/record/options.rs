@@ -31,14 +31,17 @@ pub(super) struct Options {
     /// What GPUs do: by their own profiler, once that is proven here; `native`, without a proof; `torch`, by a session of torch.profiler; `off`
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     gpu: Gpu,
-    /// Calls on files: of this process and of all that it starts, whatever they are
+    /// Calls on files from the program's first one on, and those of all that it starts, whatever they are
     #[arg(long)]
     io: bool,
-    /// With --io: only files in this folder; may be given several times
-    #[arg(long, value_name = "FOLDER", requires = "io")]
+    /// Leave out calls on files
+    #[arg(long, conflicts_with_all = ["io", "io_include", "io_exclude"])]
+    no_io: bool,
+    /// Calls on files in this folder only; may be given several times
+    #[arg(long, value_name = "FOLDER")]
     io_include: Vec<PathBuf>,
-    /// With --io: no files in this folder; may be given several times
-    #[arg(long, value_name = "FOLDER", requires = "io")]
+    /// No calls on files in this folder; may be given several times
+    #[arg(long, value_name = "FOLDER")]
     io_exclude: Vec<PathBuf>,
     /// Ranges that the program marks with NVTX
     #[arg(long)]
@@ -125,9 +128,14 @@ impl Options {
         self.ring.is_some()
     }
 
-    /// Which folders' files are recorded, and which are not; `None` where no files are.
-    pub(super) fn files(&self) -> Option<(&[PathBuf], &[PathBuf])> {
-        self.io.then_some((&self.io_include, &self.io_exclude))
+    /// True when calls on files are recorded by a library that the system loads first.
+    pub(super) fn is_io(&self) -> bool {
+        self.io
+    }
+
+    /// Which folders' files are recorded, and which are not.
+    pub(super) fn folders(&self) -> (&[PathBuf], &[PathBuf]) {
+        (&self.io_include, &self.io_exclude)
     }
 
     /// As the recorded processes read it.
@@ -146,6 +154,8 @@ impl Options {
             "modules": !self.no_modules,
             "gc": !self.no_gc,
             "counters": !self.no_counters,
+            // A flight recorder would keep all of them.
+            "io": cfg!(target_os = "linux") && !self.no_io && !self.is_ring(),
             "gpu": self.gpu.as_str(),
             "nvtx": self.nvtx,
             "ring": self.ring.unwrap_or(0.0),

@@ -14,7 +14,7 @@ import { Bandwidth } from "./Bandwidth";
 
 /** Why there are no files, and what would record them. */
 const NO_FILES =
-  "No calls on files were recorded. `stepscope record --io -- python train.py` records them. Traces of DFTracer open here, too: `stepscope view trace.pfw.gz`.";
+  "No calls on files were recorded. `stepscope record -- python train.py` records those of Python programs with PyTorch, `--io` of all. Traces of DFTracer open here, too: `stepscope view trace.pfw.gz`.";
 
 const METRICS = [
   ["total_ns", "time in calls"],
