@@ -62,7 +62,7 @@ unsafe extern "C" fn stepscope_files_stop() {
 pub(crate) fn bind_new() -> bool {
     let mut imports = IMPORTS.lock();
     let Some(imports) = imports.as_mut().filter(|imports| imports.is_bound()) else { return false };
-    imports.bind_all();
+    imports.bind_new();
     true
 }
 

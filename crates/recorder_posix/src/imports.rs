@@ -42,6 +42,9 @@ pub(crate) struct Imports {
     /// By where they are loaded.
     objects: HashMap<usize, Object>,
     is_bound: bool,
+    /// How often objects had been loaded when they were looked at last, and whether they were twice since.
+    loads: Option<u64>,
+    is_settled: bool,
 }
 
 /// The entries of an object that matter.
@@ -61,7 +64,9 @@ const PAGE: usize = 4096;
 impl Imports {
     pub(crate) fn new(hooks: impl Iterator<Item = &'static Hook>) -> Self {
         let (pairs, objects) = (HashMap::new(), HashMap::new());
-        let mut imports = Self { pairs, missing: hooks.collect(), is_to_search: false, objects, is_bound: false };
+        let missing = hooks.collect();
+        let mut imports =
+            Self { pairs, missing, is_to_search: false, objects, is_bound: false, loads: None, is_settled: false };
         imports.search();
         imports
     }
@@ -109,8 +114,20 @@ impl Imports {
         std::mem::take(&mut self.is_bound)
     }
 
+    /// As [`Imports::bind_all`], where something was loaded since; and once more, since the loader may just have been
+    /// looking up a function that was called for the first time.
+    pub(crate) fn bind_new(&mut self) {
+        let loads = loads();
+        if self.loads != Some(loads) || !self.is_settled {
+            self.is_settled = self.loads == Some(loads);
+            self.loads = Some(loads);
+            self.bind_all();
+        }
+    }
+
     /// Has them call the C library again. What was found is kept for the next time.
     pub(crate) fn unbind_all(&mut self) {
+        self.loads = None;
         self.each_object(|_, (ours, theirs), found| (found == ours).then_some(theirs));
     }
 
@@ -120,6 +137,19 @@ impl Imports {
         // SAFETY: the callback takes what it is given here.
         unsafe { libc::dl_iterate_phdr(Some(visit_object), (&raw mut visit).cast()) };
     }
+}
+
+/// How often an object has been loaded into the process.
+fn loads() -> u64 {
+    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, loads: *mut c_void) -> c_int {
+        // SAFETY: as `loads` passes it, and the loader tells it.
+        unsafe { *loads.cast() = (*info).dlpi_adds };
+        1
+    }
+    let mut loads = 0_u64;
+    // SAFETY: the callback takes what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut loads).cast()) };
+    loads
 }
 
 struct Visit<'a> {
