@@ -127,6 +127,35 @@ def test_libraries_that_are_loaded_later_are_bound_too(tmp_path, flags):
     assert (counts[1]["open"], counts[1]["read"], counts[1]["close"]) == (3, 3, 3)
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+def test_a_library_that_is_still_being_loaded_is_left_alone(tmp_path):
+    # Functions that the loader looks up after those of files; only then it protects the table's pages.
+    functions = [f"function{at}" for at in range(30000)]
+    text = "".join(f"void {name}(void) {{}}\n" for name in functions)
+    text += f"void all(void) {{ {''.join(f'{name}();' for name in functions)} }}\n"
+    (tmp_path / "library.c").write_text(LIBRARY + text)
+    command = ["cc", "-shared", "-fPIC", "-Wl,-z,now", "-o", tmp_path / "library.so", tmp_path / "library.c"]
+    subprocess.run([*map(str, command)], check=True)
+    program = """
+        import ctypes, os, shutil
+        import torch
+        from stepscope.profiler import profile
+
+        os.makedirs("data")
+        open("data/file", "wb").write(b"a")
+        for at in range(100):
+            shutil.copy("library.so", f"library{at}.so")
+        with profile(io=True, run="run0"):
+            libraries = [ctypes.CDLL(f"./library{at}.so") for at in range(100)]
+        # By now each is bound, or will be.
+        with profile(io=True, run="run1"):
+            assert all(library.first_byte(b"data/file") == ord("a") for library in libraries)
+    """
+    run_program(tmp_path, program)
+    calls = calls_in(compacted(tmp_path / "run1"), tmp_path / "data")
+    assert Counter(row["name"] for row in calls) == {"open": 100, "read": 100, "close": 100}
+
+
 def test_threads_may_read_while_recording_begins_and_ends(tmp_path):
     program = """
         import os, threading, time

@@ -7,7 +7,10 @@
 //!
 //! An entry is one word, which is stored at once: a thread that calls meanwhile calls the one or the other. Entries that
 //! lead to another library than the C library, as another tool's, are left as they are. Objects that are loaded later are
-//! found when [`Imports::bind_all`] is called again; the loader is not told to wait.
+//! found when [`Imports::bind_new`] is called; the loader is not told to wait.
+//!
+//! The loader lists an object before it has filled its tables, and protects pages of it only then. Were they protected
+//! meanwhile, it would fault. So they are left alone until the system says that they are protected.
 
 use crate::real::{behind, is_aio};
 use std::collections::HashMap;
@@ -42,9 +45,11 @@ pub(crate) struct Imports {
     /// By where they are loaded.
     objects: HashMap<usize, Object>,
     is_bound: bool,
-    /// How often objects had been loaded when they were looked at last, and whether they were twice since.
+    /// How often objects had been loaded when they were looked at last, and how often they were looked at since.
     loads: Option<u64>,
-    is_settled: bool,
+    looks: u32,
+    /// Something was still being loaded then.
+    is_loading: bool,
 }
 
 /// The entries of an object that matter.
@@ -56,17 +61,30 @@ struct Object {
     /// All of it, and the pages that cannot be written once it is loaded.
     range: Range<usize>,
     protected: Range<usize>,
+    /// Whether those pages are protected by now; `None`: it may still be loading.
+    is_protected: Option<bool>,
     entries: Vec<(usize, Pair)>,
 }
 
 const PAGE: usize = 4096;
+/// What is still being loaded after this number of looks is next looked at when something else is loaded: another tool may
+/// have left its pages writable.
+const MOST_LOOKS: u32 = 500;
 
 impl Imports {
     pub(crate) fn new(hooks: impl Iterator<Item = &'static Hook>) -> Self {
         let (pairs, objects) = (HashMap::new(), HashMap::new());
         let missing = hooks.collect();
-        let mut imports =
-            Self { pairs, missing, is_to_search: false, objects, is_bound: false, loads: None, is_settled: false };
+        let mut imports = Self {
+            pairs,
+            missing,
+            is_to_search: false,
+            objects,
+            is_bound: false,
+            loads: None,
+            looks: 0,
+            is_loading: false,
+        };
         imports.search();
         imports
     }
@@ -114,13 +132,15 @@ impl Imports {
         std::mem::take(&mut self.is_bound)
     }
 
-    /// As [`Imports::bind_all`], where something was loaded since; and once more, since the loader may just have been
-    /// looking up a function that was called for the first time.
+    /// As [`Imports::bind_all`], where something was loaded since. It is done once more then, since the loader may just have
+    /// been looking up a function that was called for the first time.
     pub(crate) fn bind_new(&mut self) {
         let loads = loads();
-        if self.loads != Some(loads) || !self.is_settled {
-            self.is_settled = self.loads == Some(loads);
-            self.loads = Some(loads);
+        if self.loads != Some(loads) {
+            (self.loads, self.looks) = (Some(loads), 0);
+        }
+        if self.looks < if self.is_loading { MOST_LOOKS } else { 2 } {
+            self.looks += 1;
             self.bind_all();
         }
     }
@@ -133,7 +153,8 @@ impl Imports {
 
     /// Stores what `change` says in each entry, which it is told what it leads to.
     fn each_object(&mut self, change: fn(&Object, Pair, usize) -> Option<usize>) {
-        let mut visit = Visit { imports: self, change };
+        self.is_loading = false;
+        let mut visit = Visit { imports: self, change, is_before_ours: true, writable: None };
         // SAFETY: the callback takes what it is given here.
         unsafe { libc::dl_iterate_phdr(Some(visit_object), (&raw mut visit).cast()) };
     }
@@ -155,25 +176,52 @@ fn loads() -> u64 {
 struct Visit<'a> {
     imports: &'a mut Imports,
     change: fn(&Object, Pair, usize) -> Option<usize>,
+    /// What is listed before this library had been loaded when this one was.
+    is_before_ours: bool,
+    /// What can be written, once that was asked for.
+    writable: Option<Option<Vec<Range<usize>>>>,
+}
+
+impl Visit<'_> {
+    /// Whether pages of an object are protected; `None` where that may still come.
+    fn is_protected(&mut self, pages: &Range<usize>) -> Option<bool> {
+        let writable = self.writable.get_or_insert_with(writable).as_ref()?;
+        let is_protected = !writable.iter().any(|range| range.start < pages.end && pages.start < range.end);
+        (is_protected || self.is_before_ours).then_some(is_protected)
+    }
+}
+
+/// The memory of this process that can be written; `None` where the system does not tell.
+fn writable() -> Option<Vec<Range<usize>>> {
+    let maps = std::fs::read("/proc/self/maps").ok()?;
+    let range_of = |line: &str| {
+        let (range, permissions) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-').filter(|_| permissions.as_bytes().get(1) == Some(&b'w'))?;
+        Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+    };
+    Some(String::from_utf8_lossy(&maps).lines().filter_map(range_of).collect())
 }
 
 unsafe extern "C" fn visit_object(info: *mut libc::dl_phdr_info, _: usize, visit: *mut c_void) -> c_int {
     // SAFETY: as `each_object` passes it, and the loader tells it.
     let (visit, info) = unsafe { (&mut *visit.cast::<Visit<'_>>(), &*info) };
-    let imports = &mut *visit.imports;
     let base = info.dlpi_addr as usize;
     let Some(dynamic) = segment(info, libc::PT_DYNAMIC).map(|segment| segment.start) else { return 0 };
     let is_known =
         |known: &Object| known.dynamic == dynamic && known.range == range_of(info) && known.name == name_of(info);
-    if !imports.objects.get(&base).is_some_and(is_known) {
-        // SAFETY: the loader holds its lock: the object stays.
-        let object = unsafe { Object::of(info, dynamic, &imports.pairs) };
-        imports.is_to_search |= is_aio(&object.name);
-        imports.objects.insert(base, object);
+    // SAFETY: the loader holds its lock: the object stays.
+    let read = |pairs| unsafe { Object::of(info, dynamic, pairs) };
+    let known = visit.imports.objects.remove(&base).filter(is_known);
+    let is_new = known.is_none();
+    let mut object = known.unwrap_or_else(|| read(&visit.imports.pairs));
+    visit.is_before_ours &= !object.range.contains(&(visit_object as *const () as usize));
+    if object.is_protected.is_none() && !object.entries.is_empty() {
+        object.is_protected = visit.is_protected(&object.protected);
+        visit.imports.is_loading |= object.is_protected.is_none();
     }
-    if let Some(object) = imports.objects.get(&base) {
-        object.store(visit.change);
-    }
+    object.store(visit.change);
+    visit.imports.is_to_search |= is_new && is_aio(&object.name);
+    visit.imports.objects.insert(base, object);
     0
 }
 
@@ -202,38 +250,45 @@ impl Object {
         // The loader protects whole pages.
         let protected = segment(info, libc::PT_GNU_RELRO).unwrap_or(0..0);
         let protected = protected.start & !(PAGE - 1)..protected.end & !(PAGE - 1);
-        let mut object = Self { name: name_of(info).to_vec(), dynamic, range, protected, entries: Vec::new() };
+        let (name, entries) = (name_of(info).to_vec(), Vec::new());
+        let mut object = Self { name, dynamic, range, protected, is_protected: None, entries };
         if !is_of_system(&object.name) {
             // SAFETY: the caller's promise.
-            object.entries = unsafe { entries(info.dlpi_addr as usize, dynamic, &object.range, pairs) };
+            object.entries = unsafe { find_entries(info.dlpi_addr as usize, dynamic, &object.range, pairs) };
         }
         object
     }
 
-    /// Stores what `change` says in each entry.
-    fn store(&self, change: fn(&Self, Pair, usize) -> Option<usize>) {
+    /// The entries that `change` has lead elsewhere, and where to.
+    fn changes(
+        &self,
+        change: fn(&Self, Pair, usize) -> Option<usize>,
+    ) -> impl Iterator<Item = (usize, &AtomicUsize, usize)> {
         // SAFETY: an entry of an object that is loaded, and stays; the loader, too, stores whole words in it.
         let word = |entry: usize| unsafe { &*(entry as *const AtomicUsize) };
-        let changes = || {
-            let words = self.entries.iter().map(|(entry, pair)| (*entry, *pair, word(*entry)));
-            words.filter_map(|(entry, pair, word)| {
-                Some((entry, word, change(self, pair, word.load(Ordering::Acquire))?))
-            })
-        };
+        let words = self.entries.iter().map(move |(entry, pair)| (*entry, *pair, word(*entry)));
+        words.filter_map(move |(entry, pair, word)| {
+            Some((entry, word, change(self, pair, word.load(Ordering::Acquire))?))
+        })
+    }
+
+    /// Stores what `change` says in each entry, but for those on pages that may still be protected.
+    fn store(&self, change: fn(&Self, Pair, usize) -> Option<usize>) {
         let pages = &self.protected;
         let protect = |protection: c_int| {
             // SAFETY: whole pages of the object, which are made as they were. Past the C library, whose functions may be
             // ours.
             unsafe { libc::syscall(libc::SYS_mprotect, pages.start, pages.len(), protection) == 0 }
         };
-        let is_protected = changes().any(|(entry, ..)| pages.contains(&entry));
-        let is_open = is_protected && protect(libc::PROT_READ | libc::PROT_WRITE);
-        for (entry, word, new) in changes() {
+        let is_protected = self.is_protected == Some(true) && self.changes(change).any(|(at, ..)| pages.contains(&at));
+        let is_open =
+            if is_protected { protect(libc::PROT_READ | libc::PROT_WRITE) } else { self.is_protected == Some(false) };
+        for (entry, word, new) in self.changes(change) {
             if is_open || !pages.contains(&entry) {
                 word.store(new, Ordering::Release);
             }
         }
-        if is_open {
+        if is_protected && is_open {
             protect(libc::PROT_READ);
         }
     }
@@ -282,7 +337,7 @@ struct Relocation {
 ///
 /// # Safety
 /// As of [`Object::of`].
-unsafe fn entries(
+unsafe fn find_entries(
     base: usize,
     dynamic: usize,
     range: &Range<usize>,
