@@ -3,12 +3,17 @@
 Run by ``cargo xtask bench io``. A program in C makes one kind of call many times; each row is what one call takes, in ns of
 wall time, the quickest of some rounds: without a recorder, recorded, and with a recorder that was told to leave the file out.
 DFTracer takes part where ``--dftracer`` names a Python that has it.
+
+With ``--epoch`` it is an epoch over as many JPEGs instead, decoded by four workers, which needs torchvision: not recorded,
+recorded without files, as by default, and with ``--io``, in turn; each as a ratio to the one without files of its round.
 """
 
 import argparse
 import json
 import os
 import platform
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,7 +34,11 @@ def main():
     parser.add_argument("--calls", type=int, default=1_000_000, help="calls of a thread; a fifth as many opens")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dftracer", help="a Python that has dftracer")
+    parser.add_argument("--epoch", type=int, metavar="IMAGES", help="measure an epoch over so many images")
     arguments = parser.parse_args()
+    if arguments.epoch:
+        epochs(arguments)
+        return
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         program = folder / "calls"
@@ -42,7 +51,59 @@ def main():
             command = [program, folder / "data" / "file", workload, str(threads), str(calls)]
             rounds = [measured(command, folder, arguments.dftracer) for _ in range(arguments.rounds)]
             print(line(name, rounds), flush=True)
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}")
+    print(machine())
+
+
+def machine():
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}"
+
+
+EPOCHS = {"without files": ["--no-io"], "default": [], "--io": ["--io"]}
+
+
+def epochs(arguments):
+    """Epochs over a folder of images, in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        make_images(folder / "images", arguments.epoch)
+        rounds = []
+        for _ in range(arguments.rounds):
+            command = [sys.executable, HERE / "io" / "epoch.py", folder / "images", "4"]
+            record = [Path(sys.executable).with_name("stepscope"), "record", "--output", folder / "run"]
+            results = {"not recorded": epoch(command)}
+            for way, options in EPOCHS.items():
+                results[way] = epoch([*record, *options, "--", *command])
+                subprocess.run(["rm", "-rf", folder / "run"], check=True)
+            rounds.append(results)
+        print(f"{'':16} {'epoch, s':>9} {'CPU, s':>9}  ratio of wall time, of CPU time: median (lowest to highest)")
+        for way in rounds[0]:
+            medians = [statistics.median(results[way][at] for results in rounds) for at in range(2)]
+            ratios = [[results[way][at] / results["without files"][at] for results in rounds] for at in range(2)]
+            texts = [f"{statistics.median(of):.4f} ({min(of):.4f} to {max(of):.4f})" for of in ratios]
+            print(f"{way:16} {medians[0]:9.3f} {medians[1]:9.3f}  {texts[0]}, {texts[1]}")
+    print(machine())
+
+
+def make_images(folder, count):
+    """JPEGs of 500 x 375 pixels, about 40 KB each, in ten classes."""
+    from PIL import Image
+
+    random.seed(0)
+    for at in range(count):
+        # Noise that is enlarged has detail, as a photograph does, but not in each pixel.
+        noise = Image.frombytes("RGB", (125, 94), random.randbytes(125 * 94 * 3)).resize((500, 375), Image.BICUBIC)
+        (folder / str(at % 10)).mkdir(parents=True, exist_ok=True)
+        noise.save(folder / str(at % 10) / f"{at}.jpg", quality=85)
+
+
+def epoch(command):
+    """The seconds of the epoch, and the CPU seconds of all processes."""
+    program = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    printed = program.stdout.read()
+    _, status, usage = os.wait4(program.pid, 0)
+    if status:
+        raise SystemExit(f"{command}: status {status}")
+    return json.loads(printed.splitlines()[-1])["seconds"], usage.ru_utime + usage.ru_stime
 
 
 def measured(command, folder, dftracer):
