@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--calls", type=int, default=1_000_000, help="calls of a thread; a fifth as many opens")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dftracer", help="a Python that has dftracer")
-    parser.add_argument("--epoch", type=int, metavar="IMAGES", help="measure an epoch over so many images")
+    parser.add_argument("--epoch", type=int, metavar="IMAGES", help="measure an epoch over this number of images")
     arguments = parser.parse_args()
     if arguments.epoch:
         epochs(arguments)
@@ -66,17 +66,21 @@ def epochs(arguments):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         make_images(folder / "images", arguments.epoch)
+        command = [sys.executable, HERE / "io" / "epoch.py", folder / "images", "4"]
+        record = [Path(sys.executable).with_name("stepscope"), "record", "--output", folder / "run"]
+        ways = {"not recorded": command}
+        ways |= {way: [*record, *options, "--", *command] for way, options in EPOCHS.items()}
         rounds = []
-        for _ in range(arguments.rounds):
-            command = [sys.executable, HERE / "io" / "epoch.py", folder / "images", "4"]
-            record = [Path(sys.executable).with_name("stepscope"), "record", "--output", folder / "run"]
-            results = {"not recorded": epoch(command)}
-            for way, options in EPOCHS.items():
-                results[way] = epoch([*record, *options, "--", *command])
+        for at in range(arguments.rounds):
+            # Each way comes first in turn: what comes first may find the processor cooler, or the cache colder.
+            order = [*ways][at % len(ways) :] + [*ways][: at % len(ways)]
+            results = {}
+            for way in order:
+                results[way] = epoch(ways[way])
                 subprocess.run(["rm", "-rf", folder / "run"], check=True)
             rounds.append(results)
         print(f"{'':16} {'epoch, s':>9} {'CPU, s':>9}  ratio of wall time, of CPU time: median (lowest to highest)")
-        for way in rounds[0]:
+        for way in ways:
             medians = [statistics.median(results[way][at] for results in rounds) for at in range(2)]
             ratios = [[results[way][at] / results["without files"][at] for results in rounds] for at in range(2)]
             texts = [f"{statistics.median(of):.4f} ({min(of):.4f} to {max(of):.4f})" for of in ratios]
