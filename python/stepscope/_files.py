@@ -12,7 +12,8 @@ LIBRARY = Path(__file__).with_name("libstepscope_files.so")
 
 def start(torch, options):
     """Record calls on files, when the options want it and ``stepscope record --io`` does not do so already."""
-    if options.io and _recorder.start_files(LIBRARY, _recording.run(), _left_out(torch)):
+    ring_ns = int(options.ring * 1e9)
+    if options.io and _recorder.start_files(LIBRARY, _recording.run(), _left_out(torch), ring_ns):
         for key, value in _facts.facts_of_process(torch).items():
             _recorder.set_file_fact(key, value)
 

@@ -217,10 +217,3 @@ def test_beside_the_command_each_call_is_recorded_once(tmp_path):
     run_program(tmp_path, program, before=[stepscope, "record", "--io", "--output", tmp_path / "run", "--"])
     calls = calls_in(tmp_path / "run", tmp_path / "data")
     assert [row["bytes"] for row in calls if row["name"] == "pread"] == [1, 2, 3]
-
-
-def test_a_ring_does_not_go_with_it():
-    from stepscope.profiler import profile
-
-    with pytest.raises(ValueError, match="io does not go with a ring"):
-        profile(io=True, ring=30)

@@ -107,13 +107,13 @@ pub fn open_ring(run: &Path, metadata: &[(String, String)], ring: Option<Duratio
     Ok(Opened { path, is_new: true })
 }
 
-/// Has this process' capture opened below the run folder `run` as soon as something is recorded, as a forked child's is.
-pub fn open_when_needed(run: &Path, metadata: &[(String, String)]) {
+/// Has this process' capture opened as [`open_ring`] does as soon as something is recorded, as a forked child's is.
+pub fn open_when_needed(run: &Path, metadata: &[(String, String)], ring: Option<Duration>) {
     clock::kind();
     fork::install();
     let mut state = STATE.lock();
     if state.session.is_none() {
-        state.inherited = Some(Plan { run: run.into(), metadata: metadata.iter().cloned().collect(), ring: None });
+        state.inherited = Some(Plan { run: run.into(), metadata: metadata.iter().cloned().collect(), ring });
         EPOCH.fetch_add(1, Ordering::Release);
     }
 }

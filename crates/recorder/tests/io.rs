@@ -47,7 +47,7 @@ fn write_calls(times: usize) {
 #[test]
 fn scenarios() {
     let Some((scenario, run)) = scenario::asked() else { return };
-    recorder::open_when_needed(&run, &[("recorder".into(), "files".into())]);
+    recorder::open_when_needed(&run, &[("recorder".into(), "files".into())], None);
     match scenario.as_str() {
         "threads" => {
             let work = || write_calls(10_000);

@@ -3,7 +3,7 @@
 
 use crate::imports::Imports;
 use crate::real::IS_BEFORE_ALL;
-use crate::start::{Inside, begin_now, end_now, is_on, watched};
+use crate::start::{Inside, begin_now, end_now, is_on, kept, watched};
 use crate::{ends, hooks, unseen};
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -15,14 +15,14 @@ use stepscope_recorder::ForkLock;
 static IMPORTS: ForkLock<Option<Imports>> = ForkLock::new(None);
 
 /// Begins to record into the run folder `run` the files that the environment's variables choose; where they name none,
-/// without those in the folders `left_out`, each of which ends with a zero. 0 where calls are recorded already, or cannot
-/// be.
+/// without those in the folders `left_out`, each of which ends with a zero. Unless `ring_ns` is 0, only that
+/// much of the past is kept. 0 where calls are recorded already, or cannot be.
 ///
 /// # Safety
 /// The texts are terminated; the list ends with an empty text.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
-unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const c_char) -> c_int {
+unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const c_char, ring_ns: u64) -> c_int {
     if is_on() {
         return 0;
     }
@@ -34,7 +34,7 @@ unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const 
         watched.excluded.extend(left_out);
     }
     IS_BEFORE_ALL.store(false, Ordering::Relaxed);
-    if begin_now(Path::new(OsStr::from_bytes(run)), watched).is_err() {
+    if begin_now(Path::new(OsStr::from_bytes(run)), watched, kept(ring_ns)).is_err() {
         return 0;
     }
     IMPORTS.lock().get_or_insert_with(|| Imports::new(hooks::all())).bind_all();

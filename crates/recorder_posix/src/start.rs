@@ -16,6 +16,8 @@ use stepscope_recorder::HelperTask;
 const RUN: &str = "STEPSCOPE_RUN";
 const INCLUDE: &str = "STEPSCOPE_IO_INCLUDE";
 const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
+/// How much of the past is kept, ns; everything where it is not set.
+const RING: &str = "STEPSCOPE_IO_RING";
 
 /// Time from one look at what was loaded to the next.
 const BINDING: Duration = Duration::from_millis(20);
@@ -68,7 +70,7 @@ unsafe extern "C" fn at_load() {
     // Loaded by a program that runs, it waits until it is told to begin.
     if is_first() {
         begin(&run, watched());
-        stepscope_recorder::open_when_needed(&run, &facts());
+        stepscope_recorder::open_when_needed(&run, &facts(), ring());
         IS_ON.store(true, Ordering::Release);
     }
 }
@@ -100,15 +102,15 @@ fn begin(run: &Path, mut watched: Watched) {
 }
 
 /// As [`begin`], in a process that runs, which may have opened and closed files while nothing was recorded. What went wrong
-/// is said.
+/// is said. With a `ring`, only that much of the past is kept.
 ///
 /// # Errors
 /// When the capture cannot be opened.
-pub(crate) fn begin_now(run: &Path, watched: Watched) -> Result<(), String> {
+pub(crate) fn begin_now(run: &Path, watched: Watched, ring: Option<Duration>) -> Result<(), String> {
     descriptors::closing_all(0, c_int::MAX);
     mapped_files::unmapped(&(0..u64::MAX));
     begin(run, watched);
-    stepscope_recorder::open(run, &facts())?;
+    stepscope_recorder::open_ring(run, &facts(), ring)?;
     IS_ON.store(true, Ordering::Release);
     Ok(())
 }
@@ -155,6 +157,15 @@ unsafe extern "C" fn in_child() {
 pub(crate) fn watched() -> Watched {
     Watched { included: folders(INCLUDE), excluded: folders(EXCLUDE) }
 }
+fn ring() -> Option<Duration> {
+    kept(std::env::var(RING).ok()?.parse().ok()?)
+}
+
+/// The length of a ring of some nanoseconds; 0: everything is kept.
+pub(crate) fn kept(ns: u64) -> Option<Duration> {
+    (ns > 0).then(|| Duration::from_nanos(ns))
+}
+
 
 /// The folders in a variable, with colons between them.
 fn folders(variable: &str) -> Vec<Vec<u8>> {

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 type SetMetadata = unsafe extern "C" fn(*const c_char, *const c_char);
-type Start = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
+type Start = unsafe extern "C" fn(*const c_char, *const c_char, u64) -> c_int;
 type Stop = unsafe extern "C" fn();
 
 /// The library, where it was loaded here; it is never unloaded.
@@ -31,12 +31,12 @@ pub(crate) fn set_metadata(key: &str, value: &str) {
 }
 
 /// Loads the library at `library`, where the process has none yet, and has it record calls on files into the run folder
-/// `run`, but for those in the folders `left_out` unless the environment chooses others. False where they are recorded
-/// already.
+/// `run`, but for those in the folders `left_out` unless the environment chooses others. Unless `ring_ns` is 0, only
+/// that much of the past is kept. False where they are recorded already.
 ///
 /// # Errors
 /// One line that says what cannot be done.
-pub(crate) fn start(library: &Path, run: &Path, left_out: &[PathBuf]) -> Result<bool, String> {
+pub(crate) fn start(library: &Path, run: &Path, left_out: &[PathBuf], ring_ns: u64) -> Result<bool, String> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
     let (library, run) = (text(library)?, text(run)?);
     // An empty text ends the list.
@@ -55,7 +55,8 @@ pub(crate) fn start(library: &Path, run: &Path, left_out: &[PathBuf]) -> Result<
         return Err(format!("cannot load {}", library.to_string_lossy()));
     }
     // SAFETY: our library has it as this type; both live during the call.
-    let started = unsafe { std::mem::transmute::<*mut c_void, Start>(function)(run.as_ptr(), list.as_ptr().cast()) };
+    let started =
+        unsafe { std::mem::transmute::<*mut c_void, Start>(function)(run.as_ptr(), list.as_ptr().cast(), ring_ns) };
     Ok(started != 0)
 }
 

@@ -110,10 +110,17 @@ mod _recorder {
     }
 
     /// Records calls on files below the run folder, by the library at that path, but for those in the folders `left_out`
-    /// unless the environment chooses others; False where they are recorded already.
+    /// unless the environment chooses others; False where they are recorded already. Unless `ring_ns` is 0, only that much
+    /// of the past is kept.
     #[pyfunction]
-    fn start_files(py: Python<'_>, library: PathBuf, run: PathBuf, left_out: Vec<PathBuf>) -> PyResult<bool> {
-        py.detach(|| super::files::start(&library, &run, &left_out)).map_err(PyOSError::new_err)
+    fn start_files(
+        py: Python<'_>,
+        library: PathBuf,
+        run: PathBuf,
+        left_out: Vec<PathBuf>,
+        ring_ns: u64,
+    ) -> PyResult<bool> {
+        py.detach(|| super::files::start(&library, &run, &left_out, ring_ns)).map_err(PyOSError::new_err)
     }
 
     /// Tells the library that records calls on files a metadata entry of the process.

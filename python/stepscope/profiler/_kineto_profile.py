@@ -80,8 +80,6 @@ class _KinetoProfile(Metadata, Results):
         )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
-        if self._options.ring and io:
-            raise ValueError("io does not go with a ring: calls on files would all be kept")
         if self._options.ring and self._options.gpu == "torch":
             raise ValueError('gpu="torch" does not go with a ring: PyTorch\'s profiler would keep everything')
         # By name: those of torch.profiler have other numbers from release to release.

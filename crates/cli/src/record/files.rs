@@ -12,6 +12,8 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// Those with folders, which our library reads.
 const INCLUDE: &str = "STEPSCOPE_IO_INCLUDE";
 const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
+/// And how much of the past is kept of calls, ns.
+const RING: &str = "STEPSCOPE_IO_RING";
 
 /// What the program's environment has beside the rest.
 pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'static str, OsString)>, Failure> {
@@ -29,6 +31,7 @@ pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'st
         }
         preload.push(library);
         environment.push((PRELOAD, preload));
+        environment.extend(options.ring_ns().map(|ns| (RING, ns.to_string().into())));
     }
     Ok(environment)
 }

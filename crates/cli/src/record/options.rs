@@ -99,11 +99,6 @@ impl Options {
                 .hint("record some steps now and then, with --every or --schedule")
                 .code(2));
         }
-        if self.io && self.is_ring() {
-            return Err(Failure::new("--io does not go with --ring: calls on files would all be kept")
-                .hint("leave one of them out")
-                .code(2));
-        }
         if self.io && !cfg!(target_os = "linux") {
             return Err(Failure::new("calls on files are recorded on Linux only").hint("leave --io out").code(2));
         }
@@ -138,6 +133,11 @@ impl Options {
         (&self.io_include, &self.io_exclude)
     }
 
+    /// How much of the past a flight recorder keeps, ns.
+    pub(super) fn ring_ns(&self) -> Option<u64> {
+        self.ring.map(|seconds| (seconds * 1e9) as u64)
+    }
+
     /// As the recorded processes read it.
     pub(super) fn to_environment(&self) -> String {
         let stacks = match self.stacks {
@@ -154,8 +154,7 @@ impl Options {
             "modules": !self.no_modules,
             "gc": !self.no_gc,
             "counters": !self.no_counters,
-            // A flight recorder would keep all of them.
-            "io": cfg!(target_os = "linux") && !self.no_io && !self.is_ring(),
+            "io": cfg!(target_os = "linux") && !self.no_io,
             "gpu": self.gpu.as_str(),
             "nvtx": self.nvtx,
             "ring": self.ring.unwrap_or(0.0),

@@ -59,8 +59,8 @@ impl AlignedCapture<'_> {
         for program in metadata_value(capture, "io_programs_not_seen").into_iter().flat_map(str::lines) {
             findings.add(FindingCode::IoProgramsNotSeen, || format!("{}: {program}", who()));
         }
-        // What is listed was selected before: some calls may not be there.
-        if !self.is_listed {
+        // What is listed was selected before, and of a ring the first calls may have been evicted.
+        if !self.is_listed && capture.ring.is_none() {
             unseen_io::report(capture, &who, findings);
             let sockets = metadata_value(capture, "io_sockets").and_then(sockets_of);
             sockets.into_iter().for_each(|sockets| builder.add_sockets(process, sockets));
