@@ -97,11 +97,12 @@ fn find_sequences(calls: &mut [IoCall]) {
     let says = |at: &usize| is_request(&calls[*at].event) || calls[*at].event.action == IoAction::Open;
     let mut by_time: Vec<usize> = (0..calls.len()).filter(says).collect();
     by_time.sort_by_key(|at| calls[*at].span.start_ns);
-    // Where the last request on each file ended, if that is known.
-    let mut ends: FxHashMap<(ProcessId, StringId), Option<i64>> = FxHashMap::default();
+    // Where the last request of each layer on each file ended, if that is known: those of one layer carry out those of
+    // another.
+    let mut ends: FxHashMap<(ProcessId, StringId, IoLayer), Option<i64>> = FxHashMap::default();
     for at in by_time {
         let IoCall { event, process, .. } = calls[at];
-        let end = ends.entry((process, event.file)).or_default();
+        let end = ends.entry((process, event.file, event.layer)).or_default();
         let request = event.offset.filter(|_| event.action.moves_bytes());
         calls[at].is_sequential = end.zip(request).map(|(end, offset)| end == offset);
         *end = request.zip(event.bytes).map(|(offset, bytes)| offset.saturating_add(bytes));
@@ -190,6 +191,18 @@ pub(crate) mod tests {
         // Other files, and a file that is opened again.
         assert_eq!(sequences("rank 0 label 1 aabb.aabb\nrank 0 io 1 r.r..r.r", &[0, 0, 100, 300]), "--sj");
         assert_eq!(sequences("rank 0 io 1 rro|rr", &[0, 0]), "--");
+    }
+
+    #[test]
+    fn a_request_follows_the_one_before_of_its_own_layer() {
+        let mut trace = with_calls("rank 0 io 1 r|r|r|r");
+        for (event, at) in trace.io.iter_mut().zip(0..) {
+            event.layer = if at % 2 == 0 { IoLayer::MpiIo } else { IoLayer::Posix };
+            event.offset = Some(at / 2 * 100);
+        }
+        let calls = io_calls(&trace, &Selection::default());
+        let are_sequential: Vec<Option<bool>> = calls.iter().map(|call| call.is_sequential).collect();
+        assert_eq!(are_sequential, [None, None, Some(true), Some(true)]);
     }
 
     #[test]

@@ -7,6 +7,10 @@ pub enum IoLayer {
     Posix,
     /// Buffered streams of the C library.
     Stdio,
+    /// MPI's interface for files.
+    MpiIo,
+    /// Data sets and attributes of HDF5 files.
+    Hdf5,
     /// Files that are mapped into memory.
     PageFault,
 }
@@ -26,11 +30,11 @@ pub enum IoAction {
 
 macro_rules! calls {
     ($($value:literal $name:ident $text:literal $layer:ident $action:ident;)*) => {
-        /// A function of the C library that uses files, or what the system does in its place. Functions that differ only
-        /// in the width of their numbers, or in checks that a compiler adds, are one.
+        /// A function of the C library, of MPI or of HDF5 that uses files, or what the system does in its place. Functions
+        /// that differ only in the width of their numbers, or in checks that a compiler adds, are one.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
-        #[expect(missing_docs, reason = "each is what the C library documents")]
+        #[expect(missing_docs, reason = "each is what its library documents")]
         pub enum IoFunction { $($name = $value,)* }
 
         impl IoFunction {
@@ -155,7 +159,43 @@ calls! {
     112 Fseek "fseek" Stdio Metadata;
     120 MajorFault "major page fault" PageFault Read;
     121 MinorFault "minor page fault (one in 64)" PageFault Metadata;
+    130 MpiFileOpen "MPI_File_open" MpiIo Open;
+    131 MpiFileClose "MPI_File_close" MpiIo Metadata;
+    132 MpiFileDelete "MPI_File_delete" MpiIo Metadata;
+    133 MpiFileSync "MPI_File_sync" MpiIo Metadata;
+    134 MpiFileSetSize "MPI_File_set_size" MpiIo Metadata;
+    135 MpiFilePreallocate "MPI_File_preallocate" MpiIo Metadata;
+    136 MpiFileSetView "MPI_File_set_view" MpiIo Metadata;
+    137 MpiFileSeek "MPI_File_seek" MpiIo Metadata;
+    140 MpiFileRead "MPI_File_read" MpiIo Read;
+    141 MpiFileReadAll "MPI_File_read_all" MpiIo Read;
+    142 MpiFileReadAt "MPI_File_read_at" MpiIo Read;
+    143 MpiFileReadAtAll "MPI_File_read_at_all" MpiIo Read;
+    144 MpiFileReadShared "MPI_File_read_shared" MpiIo Read;
+    145 MpiFileReadOrdered "MPI_File_read_ordered" MpiIo Read;
+    150 MpiFileWrite "MPI_File_write" MpiIo Write;
+    151 MpiFileWriteAll "MPI_File_write_all" MpiIo Write;
+    152 MpiFileWriteAt "MPI_File_write_at" MpiIo Write;
+    153 MpiFileWriteAtAll "MPI_File_write_at_all" MpiIo Write;
+    154 MpiFileWriteShared "MPI_File_write_shared" MpiIo Write;
+    155 MpiFileWriteOrdered "MPI_File_write_ordered" MpiIo Write;
+    160 H5Fopen "H5Fopen" Hdf5 Open;
+    161 H5Fcreate "H5Fcreate" Hdf5 Open;
+    162 H5Fclose "H5Fclose" Hdf5 Metadata;
+    163 H5Fflush "H5Fflush" Hdf5 Metadata;
+    164 H5Dopen "H5Dopen" Hdf5 Metadata;
+    165 H5Dcreate "H5Dcreate" Hdf5 Metadata;
+    166 H5Dclose "H5Dclose" Hdf5 Metadata;
+    167 H5Dread "H5Dread" Hdf5 Read;
+    168 H5Dwrite "H5Dwrite" Hdf5 Write;
+    169 H5DreadChunk "H5Dread_chunk" Hdf5 Read;
+    170 H5DwriteChunk "H5Dwrite_chunk" Hdf5 Write;
+    171 H5Aread "H5Aread" Hdf5 Read;
+    172 H5Awrite "H5Awrite" Hdf5 Write;
 }
+
+/// The error of a call of which only that it failed is known: MPI and HDF5 number theirs in other ways than the system.
+pub const UNKNOWN_ERROR: u16 = u16::MAX;
 
 /// A call, as its record says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

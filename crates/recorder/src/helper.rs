@@ -36,6 +36,16 @@ pub fn set_helper_task(task: HelperTask) {
     let _ = TASK.set(task);
 }
 
+/// The task is due now, whatever it has said; false where no capture is open. Not from a signal handler.
+pub fn run_helper_task() -> bool {
+    IS_DUE.store(true, Ordering::Release);
+    let state = STATE.lock();
+    let helper = state.session.as_ref().and_then(|session| session.helper.as_ref());
+    helper.inspect(|helper| helper.thread().unpark()).is_some()
+}
+
+static IS_DUE: AtomicBool = AtomicBool::new(false);
+
 pub(crate) struct Helper {
     join: JoinHandle<()>,
     is_stopping: Arc<AtomicBool>,
@@ -120,7 +130,7 @@ fn run(
             sampler.sample();
             next_sample = now + SAMPLE_PERIOD;
         }
-        if let Some(task) = TASK.get().filter(|_| now >= next_task) {
+        if let Some(task) = TASK.get().filter(|_| IS_DUE.swap(false, Ordering::AcqRel) || now >= next_task) {
             next_task = now + (task.run)();
         }
         // A sample that is switched on meanwhile may be late by one clock period at most.

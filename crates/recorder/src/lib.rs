@@ -39,7 +39,7 @@ pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
 pub use clock::{MonotonicTicks, ticks};
 pub use counters::{start_counters, stop_counters};
 pub use fork_state::{parent_window, publish_to_children};
-pub use helper::{HelperTask, set_helper_task, with_signals_blocked};
+pub use helper::{HelperTask, run_helper_task, set_helper_task, with_signals_blocked};
 pub use io::{capture_number, define_file, io_call};
 pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,
@@ -65,5 +65,5 @@ pub use session::{
 };
 pub use stepscope_capture::inputs::Signature;
 /// Which calls on files there are, and what is recorded of one.
-pub use stepscope_capture::io::{IoAction, IoFunction, IoRecord};
+pub use stepscope_capture::io::{IoAction, IoFunction, IoRecord, UNKNOWN_ERROR};
 pub use stepscope_capture::layout::{RANGE_NUMBER, scope};

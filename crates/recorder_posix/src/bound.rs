@@ -1,5 +1,5 @@
-//! Recording that begins and ends in a process that runs: the import tables of what is loaded lead to this library
-//! meanwhile.
+//! The import tables of what is loaded lead to this library: all of them while recording is on that began in a process
+//! that runs, those of libraries that the program may load in any other.
 
 use crate::imports::Imports;
 use crate::real::IS_BEFORE_ALL;
@@ -8,11 +8,20 @@ use crate::{ends, hooks, unseen};
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 use stepscope_recorder::ForkLock;
 
 /// What was found in the process; `None` until calls are recorded for the first time.
 static IMPORTS: ForkLock<Option<Imports>> = ForkLock::new(None);
+/// Whether recording began in a process that runs.
+static IS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Binds what the system does not find here, in a process that has this library before all others. What it loads later is
+/// bound as it is found.
+pub(crate) fn bind_libraries() {
+    IMPORTS.lock().get_or_insert_with(|| Imports::new(hooks::of_libraries())).bind_all();
+}
 
 /// Begins to record into the run folder `run` the files that the environment's variables choose; where they name none,
 /// without those in the folders `left_out`, each of which ends with a zero. Unless `ring_ns` is 0, only that
@@ -38,6 +47,7 @@ unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const 
         return 0;
     }
     IMPORTS.lock().get_or_insert_with(|| Imports::new(hooks::all())).bind_all();
+    IS_BEGUN.store(true, Ordering::Relaxed);
     // What threads moved until now was not seen.
     unseen::begin();
     1
@@ -47,9 +57,10 @@ unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
 unsafe extern "C" fn stepscope_files_stop() {
-    if !IMPORTS.lock().as_mut().is_some_and(Imports::bind_no_more) {
+    if !IS_BEGUN.swap(false, Ordering::Relaxed) {
         return;
     }
+    IMPORTS.lock().iter_mut().for_each(Imports::bind_no_more);
     // First: what threads move between is recorded, but not compared.
     ends::finish();
     IMPORTS.lock().iter_mut().for_each(Imports::unbind_all);
@@ -58,12 +69,53 @@ unsafe extern "C" fn stepscope_files_stop() {
     }
 }
 
-/// Binds what was loaded since; false where nothing is bound.
-pub(crate) fn bind_new() -> bool {
+/// Time from one look at what was loaded to the next: while something is being loaded, while it is about to be, and
+/// otherwise. What is not seen to be about to be loaded, as where another tool asks the loader for it, is found then.
+const WHILE_LOADING: Duration = Duration::from_millis(20);
+const SOON: Duration = Duration::from_millis(5);
+const OTHERWISE: Duration = Duration::from_millis(if cfg!(target_arch = "x86_64") { 200 } else { 20 });
+const NEVER: Duration = Duration::from_secs(24 * 3_600);
+
+/// How often to look again soon.
+static SOON_LOOKS: AtomicU32 = AtomicU32::new(0);
+const MOST_SOON: u32 = 20;
+
+/// Something was loaded, and no helper thread is there yet that looks.
+static IS_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Something is about to be loaded.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn look_soon() {
+    if SOON_LOOKS.swap(MOST_SOON, Ordering::Relaxed) == 0 && !stepscope_recorder::run_helper_task() {
+        SOON_LOOKS.store(0, Ordering::Relaxed);
+        IS_LEFT.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The calling thread is inside the recorder, and has time: it looks, where no other does.
+#[inline(always)]
+pub(crate) fn look_now() {
+    if IS_LEFT.load(Ordering::Relaxed) {
+        look();
+    }
+}
+
+#[cold]
+fn look() {
+    let is_again = bind_new() == WHILE_LOADING;
+    IS_LEFT.store(is_again, Ordering::Relaxed);
+}
+
+/// Binds what was loaded since; when to do so again.
+pub(crate) fn bind_new() -> Duration {
     let mut imports = IMPORTS.lock();
-    let Some(imports) = imports.as_mut().filter(|imports| imports.is_bound()) else { return false };
-    imports.bind_new();
-    true
+    let Some(imports) = imports.as_mut().filter(|imports| imports.is_bound()) else { return NEVER };
+    if imports.bind_new() {
+        return WHILE_LOADING;
+    }
+    let less = |looks: u32| looks.checked_sub(1);
+    let is_soon = SOON_LOOKS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+    if is_soon { SOON } else { OTHERWISE }
 }
 
 /// No thread is within the loader's list, whose lock a child would inherit.

@@ -18,9 +18,13 @@ use std::ffi::c_int;
 use std::time::Duration;
 use stepscope_recorder::{ForkLock, IoFunction, IoRecord, MonotonicTicks, io_call, set_own_metadata};
 
-/// Time from one reading of the rings to the next, while there are faults and while there are none.
+/// Time from one reading of the rings to the next, while there are faults on files and while there are none; the second
+/// one while a ring fills so fast that it may be full soon.
 const SHORTEST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_millis(40);
+const SHORT: Duration = Duration::from_millis(40);
+const LONGEST: Duration = Duration::from_millis(80);
+/// The next time it may fill some times as fast.
+const MOST_FILLED: f64 = 1.0 / 8.0;
 const NEVER: Duration = Duration::from_secs(24 * 3_600);
 /// What another processor writes may be there a little later than what this one does, which came after it.
 const SETTLED_NS: i64 = 2_000_000;
@@ -163,7 +167,10 @@ impl Watch {
     /// The faults on files since, as far as they have settled; all where it is the last time.
     fn collect(&mut self, is_last: bool) -> Vec<Found> {
         let now_ns = monotonic_ns();
-        self.rings.iter().for_each(|ring| ring.read(self.pid, &mut |entry| self.pending.push(entry)));
+        let mut filled = 0.0_f64;
+        for ring in &self.rings {
+            filled = filled.max(ring.read(self.pid, &mut |entry| self.pending.push(entry)));
+        }
         let ticks_at = self.clock.until_now();
         self.pending.sort_by_key(|entry| entry.time_ns);
         let until_ns = if is_last { i64::MAX } else { now_ns - SETTLED_NS };
@@ -188,7 +195,8 @@ impl Watch {
                 }
             }
         }
-        self.period = if found.is_empty() { (self.period * 2).min(LONGEST) } else { SHORTEST };
+        let longest = if filled > MOST_FILLED { SHORT } else { LONGEST };
+        self.period = if found.is_empty() { (self.period * 2).min(longest) } else { SHORTEST };
         found
     }
 

@@ -1,4 +1,4 @@
-//! The functions of the C library that this one stands for.
+//! The functions that this library stands for: of the C library, and of those that a program may have loaded.
 
 mod aio;
 mod descriptors;
@@ -6,7 +6,11 @@ mod directories;
 mod ends;
 #[cfg(target_arch = "x86_64")]
 mod formatted;
+mod hdf5;
+#[cfg(target_arch = "x86_64")]
+mod loads;
 mod maps;
+mod mpi;
 mod names;
 mod others;
 mod positions;
@@ -37,6 +41,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
     ];
     let all = lists.into_iter().flatten();
     #[cfg(target_arch = "x86_64")]
-    let all = all.chain(formatted::HOOKS).chain(formatted::VARIADIC).chain(vfork::HOOKS);
-    all
+    let all = all.chain(formatted::HOOKS).chain(formatted::VARIADIC).chain(loads::HOOKS).chain(vfork::HOOKS);
+    all.chain(of_libraries())
+}
+
+/// Those that the system does not find here, wherever this library stands.
+pub(crate) fn of_libraries() -> impl Iterator<Item = &'static Hook> {
+    [hdf5::HOOKS, mpi::HOOKS].into_iter().flatten()
 }

@@ -12,7 +12,8 @@
 //! The loader lists an object before it has filled its tables, and protects pages of it only then. Were they protected
 //! meanwhile, it would fault. So they are left alone until the system says that they are protected.
 
-use crate::real::{behind, is_aio};
+use crate::libraries;
+use crate::real::behind;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
@@ -127,14 +128,14 @@ impl Imports {
         self.is_bound
     }
 
-    /// Objects that are loaded later are left alone; true where they were not.
-    pub(crate) fn bind_no_more(&mut self) -> bool {
-        std::mem::take(&mut self.is_bound)
+    /// Objects that are loaded later are left alone.
+    pub(crate) fn bind_no_more(&mut self) {
+        self.is_bound = false;
     }
 
     /// As [`Imports::bind_all`], where something was loaded since. It is done once more then, since the loader may just have
-    /// been looking up a function that was called for the first time.
-    pub(crate) fn bind_new(&mut self) {
+    /// been looking up a function that was called for the first time. Whether it is to be done again.
+    pub(crate) fn bind_new(&mut self) -> bool {
         let loads = loads();
         if self.loads != Some(loads) {
             (self.loads, self.looks) = (Some(loads), 0);
@@ -142,7 +143,9 @@ impl Imports {
         if self.looks < if self.is_loading { MOST_LOOKS } else { 2 } {
             self.looks += 1;
             self.bind_all();
+            return true;
         }
+        false
     }
 
     /// Has them call the C library again. What was found is kept for the next time.
@@ -220,7 +223,7 @@ unsafe extern "C" fn visit_object(info: *mut libc::dl_phdr_info, _: usize, visit
         visit.imports.is_loading |= object.is_protected.is_none();
     }
     object.store(visit.change);
-    visit.imports.is_to_search |= is_new && is_aio(&object.name);
+    visit.imports.is_to_search |= is_new && libraries::is_one(&object.name);
     visit.imports.objects.insert(base, object);
     0
 }
@@ -252,7 +255,7 @@ impl Object {
         let protected = protected.start & !(PAGE - 1)..protected.end & !(PAGE - 1);
         let (name, entries) = (name_of(info).to_vec(), Vec::new());
         let mut object = Self { name, dynamic, range, protected, is_protected: None, entries };
-        if !is_of_system(&object.name) {
+        if !is_of_system(&object.name) && !pairs.is_empty() {
             // SAFETY: the caller's promise.
             object.entries = unsafe { find_entries(info.dlpi_addr as usize, dynamic, &object.range, pairs) };
         }

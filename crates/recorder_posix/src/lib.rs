@@ -21,6 +21,7 @@ mod faults;
 mod files;
 mod hooks;
 mod imports;
+mod libraries;
 mod mapped;
 mod mapped_files;
 mod memory;

@@ -1,8 +1,8 @@
 //! The functions that this library stands for, as they are behind it.
 
-use crate::imports::name_of;
+use crate::libraries;
 use crate::recorded::{Returned, set_errno};
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// Whether the process finds this library before the C library, as where the system was told to load it first.
@@ -43,8 +43,7 @@ pub(crate) fn behind(name: &CStr) -> *mut c_void {
     // What nothing has that all find is found in this library itself, where it looks last.
     match found {
         found if !found.is_null() && object_of(found) != object_of(behind as *const c_void) => found,
-        _ if is_of_aio(name) => in_aio(name),
-        _ => std::ptr::null_mut(),
+        _ => libraries::function(name),
     }
 }
 
@@ -55,38 +54,6 @@ pub(crate) fn object_of(address: *const c_void) -> Option<*mut c_void> {
     // SAFETY: as above.
     let is_known = unsafe { libc::dladdr(address, &raw mut info) } != 0;
     is_known.then_some(info.dli_fbase)
-}
-
-/// libaio, which a program may have loaded for one of its own libraries alone: nothing else finds it then.
-const AIO: &[u8] = b"libaio";
-
-/// Whether an object that is loaded from `path` is libaio, which packages rename: `libaio-1f3c.so.1`.
-pub(crate) fn is_aio(path: &[u8]) -> bool {
-    path.rsplit(|byte| *byte == b'/').next().is_some_and(|file| file.starts_with(AIO))
-}
-
-fn is_of_aio(name: &CStr) -> bool {
-    name.to_bytes().starts_with(b"io_")
-}
-
-/// A function of libaio, which stays loaded then.
-#[cold]
-fn in_aio(name: &CStr) -> *mut c_void {
-    unsafe extern "C" fn find(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
-        // SAFETY: as it is passed below, and the loader tells it.
-        let (found, path) = unsafe { (&mut *found.cast::<Option<CString>>(), name_of(&*info)) };
-        *found = CString::new(path).ok().filter(|path| is_aio(path.to_bytes()));
-        found.is_some().into()
-    }
-    let mut found: Option<CString> = None;
-    // SAFETY: the callback takes what it is given here.
-    unsafe { libc::dl_iterate_phdr(Some(find), (&raw mut found).cast()) };
-    let Some(path) = found else { return std::ptr::null_mut() };
-    // SAFETY: both texts are terminated, and where the handle is null it is not used.
-    unsafe {
-        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-        if library.is_null() { library } else { libc::dlsym(library, name.as_ptr()) }
-    }
 }
 
 /// What a function gives back that the C library does not have.
@@ -117,17 +84,34 @@ macro_rules! real {
 }
 pub(crate) use real;
 
-/// Defines functions that stand for those of the C library: each has their name and type, and says with `real`, which
-/// calls the one behind it, what is recorded. `HOOKS` lists them.
-macro_rules! hooks {
+/// Defines functions that stand for others, where objects are bound to them: each has their name and type, and says with
+/// `real`, which calls the one behind it, what is recorded. `HOOKS` lists them.
+macro_rules! bound_hooks {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returns:ty |$real:ident| $body:expr;)*) => {
         $(unsafe extern "C" fn $name($($argument: $type),*) -> $returns {
             let $real = || -> $returns { $crate::real::real!($name($($argument: $type),*) -> $returns) };
             $body
         })*
 
-        /// By their names, as the system finds them. Apart from those above: what has such a name here may be another
-        /// library's.
+        /// All of them.
+        pub(super) static HOOKS: &[$crate::imports::Hook] = &[$($crate::imports::Hook::new(
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            $name as *const std::ffi::c_void,
+        ),)*];
+    };
+}
+pub(crate) use bound_hooks;
+
+/// As [`bound_hooks`], of functions of the C library, or of one that may stand for it: the system finds them by their names
+/// where this library is the first.
+macro_rules! hooks {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returns:ty |$real:ident| $body:expr;)*) => {
+        $crate::real::bound_hooks! { $(fn $name($($argument: $type),*) -> $returns |$real| $body;)* }
+
+        /// Apart from those above: what has such a name there may be another library's.
         #[cfg(not(test))]
         mod exported {
             use super::*;
@@ -138,15 +122,6 @@ macro_rules! hooks {
                 unsafe { super::$name($($argument),*) }
             })*
         }
-
-        /// All of them.
-        pub(super) static HOOKS: &[$crate::imports::Hook] = &[$($crate::imports::Hook::new(
-            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => c"",
-            },
-            $name as *const std::ffi::c_void,
-        ),)*];
     };
 }
 pub(crate) use hooks;

@@ -1,5 +1,6 @@
 //! A call that is recorded: from the reading of the clock before it to its record.
 
+use crate::bound;
 use crate::descriptors::{PATH, peer, watched};
 use crate::files::{File, file};
 use crate::open_files::OpenFile;
@@ -16,6 +17,8 @@ use stepscope_recorder::{IoFunction, IoRecord, capture_number, define_file, io_c
 pub(crate) trait Returned: Copy {
     /// What it gives back when it fails.
     const FAILED: Self;
+    /// The reason of a call that failed; `None`: the one that the C library keeps for the thread.
+    const REASON: Option<c_int> = None;
 
     /// Whether the call failed, and left a reason.
     fn is_failed(self) -> bool;
@@ -48,6 +51,26 @@ impl Returned for usize {
         false
     }
 }
+
+/// What a library gives back that has numbers of its own for errors.
+macro_rules! own_errors {
+    ($type:ident($number:ty), $failed:literal, |$value:ident| $is_failed:expr) => {
+        #[repr(transparent)]
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(super) struct $type(pub(super) $number);
+
+        impl $crate::recorded::Returned for $type {
+            const FAILED: Self = Self($failed);
+            const REASON: Option<std::ffi::c_int> = Some(stepscope_recorder::UNKNOWN_ERROR as std::ffi::c_int);
+
+            fn is_failed(self) -> bool {
+                let $value = self.0;
+                $is_failed
+            }
+        }
+    };
+}
+pub(crate) use own_errors;
 
 impl<T> Returned for *mut T {
     const FAILED: Self = std::ptr::null_mut();
@@ -96,7 +119,7 @@ pub(crate) fn timed<R: Returned>(real: impl FnOnce() -> R, describe: impl FnOnce
     let returned = real();
     let end = ticks();
     let reason = errno();
-    write(&describe(returned), returned.is_failed(), (start, end), reason);
+    write(&describe(returned), returned.is_failed(), (start, end), R::REASON.unwrap_or(reason));
     set_errno(reason);
     returned
 }
@@ -215,6 +238,7 @@ pub(crate) fn named(descriptor: c_int, path: *const c_char) -> Option<&'static F
     }
     let _inside = Inside::enter()?;
     let reason = errno();
+    bound::look_now();
     let mut buffer = [0; PATH];
     // SAFETY: the path is null or terminated.
     let found = unsafe { absolute(descriptor, path, &mut buffer) }.filter(|path| is_watched(path)).and_then(file);

@@ -19,9 +19,6 @@ const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
 /// How much of the past is kept, ns; everything where it is not set.
 const RING: &str = "STEPSCOPE_IO_RING";
 
-/// Time from one look at what was loaded to the next.
-const BINDING: Duration = Duration::from_millis(20);
-
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -71,6 +68,7 @@ unsafe extern "C" fn at_load() {
     if is_first() {
         begin(&run, watched());
         stepscope_recorder::open_when_needed(&run, &facts(), ring());
+        bound::bind_libraries();
         IS_ON.store(true, Ordering::Release);
     }
 }
@@ -125,8 +123,7 @@ pub(crate) fn end_now() {
 /// What the recorder's helper thread does for this library.
 fn helper_task() -> Duration {
     let _inside = Inside::enter();
-    let until_next = faults::record_settled().min(sockets::say());
-    if bound::bind_new() { until_next.min(BINDING) } else { until_next }
+    faults::record_settled().min(sockets::say()).min(bound::bind_new())
 }
 
 unsafe extern "C" fn before_fork() {
@@ -157,6 +154,7 @@ unsafe extern "C" fn in_child() {
 pub(crate) fn watched() -> Watched {
     Watched { included: folders(INCLUDE), excluded: folders(EXCLUDE) }
 }
+
 fn ring() -> Option<Duration> {
     kept(std::env::var(RING).ok()?.parse().ok()?)
 }
@@ -165,7 +163,6 @@ fn ring() -> Option<Duration> {
 pub(crate) fn kept(ns: u64) -> Option<Duration> {
     (ns > 0).then(|| Duration::from_nanos(ns))
 }
-
 
 /// The folders in a variable, with colons between them.
 fn folders(variable: &str) -> Vec<Vec<u8>> {

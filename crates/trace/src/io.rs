@@ -13,6 +13,8 @@ pub enum IoLayer {
     Stdio,
     /// MPI's file interface.
     MpiIo,
+    /// Data sets and attributes of HDF5 files.
+    Hdf5,
     /// Pages of files that are mapped into memory, which the system reads when they are touched.
     PageFault,
 }
@@ -24,6 +26,7 @@ impl IoLayer {
             Self::Posix => "posix",
             Self::Stdio => "stdio",
             Self::MpiIo => "mpiio",
+            Self::Hdf5 => "hdf5",
             Self::PageFault => "page_fault",
         }
     }

@@ -5,7 +5,7 @@ use super::processes::process_key;
 use super::{AlignedCapture, metadata_value, unseen_io};
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, StringTable};
-use stepscope_capture::io::{IoAction as Does, IoLayer as Of};
+use stepscope_capture::io::{IoAction as Does, IoLayer as Of, UNKNOWN_ERROR};
 use stepscope_capture::{Capture, IoCall};
 use stepscope_trace::{
     FindingCode, IoAction, IoEvent, IoLayer, ProcessId, SliceKind, SocketSums, Sockets, TraceBuilder, TrackId,
@@ -80,7 +80,7 @@ impl AlignedCapture<'_> {
             let IoCall { bytes, offset, .. } = *call;
             // What is not said apart is what was moved.
             let asked_bytes = call.asked_bytes.or(bytes);
-            let errno = Some(call.errno).filter(|errno| *errno != 0);
+            let errno = errno(call);
             builder.add_io_event(IoEvent { slice, layer, action, file, bytes, asked_bytes, offset, errno });
         }
     }
@@ -95,10 +95,20 @@ fn sockets_of(text: &str) -> Option<Sockets> {
     Some(Sockets { network: sums()?, unix: sums()? })
 }
 
+fn errno(call: &IoCall) -> Option<u16> {
+    match call.errno {
+        0 => None,
+        UNKNOWN_ERROR => Some(IoEvent::UNKNOWN_ERROR),
+        errno => Some(errno),
+    }
+}
+
 fn layer(call: &IoCall) -> IoLayer {
     match call.function.layer() {
         Of::Posix => IoLayer::Posix,
         Of::Stdio => IoLayer::Stdio,
+        Of::MpiIo => IoLayer::MpiIo,
+        Of::Hdf5 => IoLayer::Hdf5,
         Of::PageFault => IoLayer::PageFault,
     }
 }

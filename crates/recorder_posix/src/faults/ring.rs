@@ -137,13 +137,14 @@ impl Ring {
         Ok(Self { base, data_bytes, faults })
     }
 
-    /// Hands over what was written since.
-    pub(super) fn read(&self, pid: u32, take: &mut dyn FnMut(Entry)) {
+    /// Hands over what was written since; the share of the ring that it filled.
+    pub(super) fn read(&self, pid: u32, take: &mut dyn FnMut(Entry)) -> f64 {
         // SAFETY: both lie in the first page, aligned.
         let (head, tail) =
             unsafe { (&*self.base.add(HEAD).cast::<AtomicU64>(), &*self.base.add(TAIL).cast::<AtomicU64>()) };
         let end = head.load(Ordering::Acquire);
         let mut at = tail.load(Ordering::Relaxed);
+        let filled = end.saturating_sub(at) as f64 / self.data_bytes as f64;
         let mut words = Vec::new();
         while at < end {
             let len = (self.word(at) >> 48) & !7;
@@ -156,6 +157,7 @@ impl Ring {
             at += len;
         }
         tail.store(end, Ordering::Release);
+        filled
     }
 
     fn word(&self, at: u64) -> u64 {

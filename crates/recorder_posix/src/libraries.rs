@@ -1,0 +1,56 @@
+//! Libraries whose functions are stood for where a program has loaded them. It may have done so for one of its own libraries
+//! alone: nothing else finds them then.
+
+use crate::imports::name_of;
+use std::ffi::{CStr, CString, c_int, c_void};
+
+/// Such a library.
+struct Library {
+    /// How the names of its functions begin.
+    functions: &'static [u8],
+    /// How its file is named, which packages rename: `libaio-1f3c.so.1`.
+    file: &'static [u8],
+}
+
+const LIBRARIES: [Library; 3] = [
+    Library { functions: b"io_", file: b"libaio" },
+    Library { functions: b"MPI_", file: b"libmpi" },
+    Library { functions: b"H5", file: b"libhdf5" },
+];
+
+impl Library {
+    fn is_at(&self, path: &[u8]) -> bool {
+        path.rsplit(|byte| *byte == b'/').next().is_some_and(|file| file.starts_with(self.file))
+    }
+}
+
+/// Whether an object that is loaded from `path` is such a library.
+pub(crate) fn is_one(path: &[u8]) -> bool {
+    LIBRARIES.iter().any(|library| library.is_at(path))
+}
+
+/// A function of such a library, which stays loaded then; null where it is not loaded, or has no such function.
+#[cold]
+pub(crate) fn function(name: &CStr) -> *mut c_void {
+    struct Search {
+        library: &'static Library,
+        found: Option<CString>,
+    }
+    unsafe extern "C" fn find(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+        // SAFETY: as it is passed below, and the loader tells it.
+        let (search, path) = unsafe { (&mut *search.cast::<Search>(), name_of(&*info)) };
+        search.found = CString::new(path).ok().filter(|path| search.library.is_at(path.to_bytes()));
+        search.found.is_some().into()
+    }
+    let of_function = |library: &&Library| name.to_bytes().starts_with(library.functions);
+    let Some(library) = LIBRARIES.iter().find(of_function) else { return std::ptr::null_mut() };
+    let mut search = Search { library, found: None };
+    // SAFETY: the callback takes what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(find), (&raw mut search).cast()) };
+    let Some(path) = search.found else { return std::ptr::null_mut() };
+    // SAFETY: both texts are terminated, and where the handle is null it is not used.
+    unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if library.is_null() { library } else { libc::dlsym(library, name.as_ptr()) }
+    }
+}

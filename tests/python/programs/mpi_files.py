@@ -1,0 +1,29 @@
+"""Uses the file ``data/file`` through MPI, as two ranks of a job do, in ways that the test expects."""
+
+from array import array
+
+from mpi4py import MPI
+
+group = MPI.COMM_WORLD
+rank = group.Get_rank()
+numbers = array("i", range(1_000))
+file = MPI.File.Open(group, "data/file", MPI.MODE_RDWR | MPI.MODE_CREATE)
+file.Set_size(0)
+file.Write_at_all(rank * 4_000, numbers)
+file.Sync()
+file.Read_at(4, array("i", [0] * 10))
+# Half of it is behind the end.
+file.Read_at(7_800, array("i", [0] * 100))
+# Behind 16 bytes, in elements of 4.
+file.Set_view(16, MPI.INT)
+file.Read_at(2, array("i", [0] * 5))
+file.Seek(10)
+file.Read(array("i", [0] * 25))
+file.Read_all(array("i", [0] * 25))
+file.Close()
+group.Barrier()
+if rank == 0:
+    try:
+        MPI.File.Open(MPI.COMM_SELF, "data/none", MPI.MODE_RDONLY)
+    except MPI.Exception:
+        MPI.File.Delete("data/file")
