@@ -21,6 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = {
+    "pread, 0 bytes": ("pread0", 1),
     "pread, 1 byte": ("pread1", 1),
     "pread, 4 KiB": ("pread4096", 1),
     "pread, 1 byte, 4 threads": ("pread1", 4),
@@ -79,13 +80,21 @@ def epochs(arguments):
                 results[way] = epoch(ways[way])
                 subprocess.run(["rm", "-rf", folder / "run"], check=True)
             rounds.append(results)
-        print(f"{'':16} {'epoch, s':>9} {'CPU, s':>9}  ratio of wall time, of CPU time: median (lowest to highest)")
+        print(
+            f"{'':16} {'epoch, s':>9} {'CPU, s':>9}  ratio of wall time, of CPU time: median (half of the rounds lie between)"
+        )
         for way in ways:
             medians = [statistics.median(results[way][at] for results in rounds) for at in range(2)]
             ratios = [[results[way][at] / results["without files"][at] for results in rounds] for at in range(2)]
-            texts = [f"{statistics.median(of):.4f} ({min(of):.4f} to {max(of):.4f})" for of in ratios]
+            texts = [f"{statistics.median(of):.4f} ({' to '.join(map('{:.4f}'.format, half(of)))})" for of in ratios]
             print(f"{way:16} {medians[0]:9.3f} {medians[1]:9.3f}  {texts[0]}, {texts[1]}")
     print(machine())
+
+
+def half(values):
+    """Between these lie the middle half of the values."""
+    lower, _, upper = statistics.quantiles(values, n=4)
+    return lower, upper
 
 
 def make_images(folder, count):

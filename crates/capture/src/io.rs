@@ -57,6 +57,7 @@ macro_rules! calls {
             }
 
             /// The interface that it belongs to.
+            #[inline]
             pub fn layer(self) -> IoLayer {
                 match self { $(Self::$name => IoLayer::$layer,)* }
             }
@@ -67,6 +68,7 @@ macro_rules! calls {
             }
 
             /// What it does.
+            #[inline]
             pub fn action(self) -> IoAction {
                 match self { $(Self::$name => IoAction::$action,)* }
             }

@@ -25,35 +25,55 @@ const FIRST: u32 = 4;
 
 static TABLE: [AtomicPtr<[AtomicU32; CHUNK]>; CHUNKS] = [const { AtomicPtr::new(null_mut()) }; CHUNKS];
 
+/// What a descriptor is of.
+pub(crate) enum Of {
+    /// A file that is watched.
+    File(&'static OpenFile),
+    Socket(Peer),
+    /// Anything else.
+    Other,
+}
+
+/// What a descriptor is of, where calls are recorded.
+#[inline(always)]
+pub(crate) fn of(descriptor: c_int) -> Of {
+    match state(descriptor) {
+        NOT_WATCHED => Of::Other,
+        NOT_KNOWN => of_state(look_up(descriptor)),
+        state => of_state(state),
+    }
+}
+
+#[inline(always)]
+fn of_state(state: u32) -> Of {
+    match state {
+        NOT_KNOWN | NOT_WATCHED => Of::Other,
+        NETWORK => Of::Socket(Peer::Network),
+        LOCAL => Of::Socket(Peer::Local),
+        number => open_files::get(number - FIRST).map_or(Of::Other, Of::File),
+    }
+}
+
+/// Whether a descriptor is known to be of neither.
+#[inline(always)]
+pub(crate) fn is_other(descriptor: c_int) -> bool {
+    state(descriptor) == NOT_WATCHED
+}
+
 /// The open file of a descriptor, when it is watched.
 #[inline(always)]
 pub(crate) fn watched(descriptor: c_int) -> Option<&'static OpenFile> {
-    if !is_on() {
-        return None;
-    }
-    match state(descriptor) {
-        NOT_WATCHED | NETWORK | LOCAL => None,
-        NOT_KNOWN => look_up(descriptor),
-        number => open_files::get(number - FIRST),
+    match is_on().then(|| of(descriptor)) {
+        Some(Of::File(open)) => Some(open),
+        _ => None,
     }
 }
 
 /// Whom a descriptor leads to that is no file which is watched.
 #[inline]
 pub(crate) fn peer(descriptor: c_int) -> Option<Peer> {
-    if !is_on() {
-        return None;
-    }
-    let known = match state(descriptor) {
-        NOT_KNOWN => {
-            look_up(descriptor);
-            state(descriptor)
-        }
-        known => known,
-    };
-    match known {
-        NETWORK => Some(Peer::Network),
-        LOCAL => Some(Peer::Local),
+    match is_on().then(|| of(descriptor)) {
+        Some(Of::Socket(peer)) => Some(peer),
         _ => None,
     }
 }
@@ -89,13 +109,10 @@ fn slot(descriptor: c_int) -> Option<&'static AtomicU32> {
     unsafe { chunk.as_ref() }.map(|chunk| &chunk[descriptor as usize % CHUNK])
 }
 
-/// What was not seen to be opened: inherited, received over a socket, or opened past the C library.
+/// The state of what was not seen to be opened: inherited, received over a socket, or opened past the C library.
 #[cold]
-fn look_up(descriptor: c_int) -> Option<&'static OpenFile> {
-    let _inside = Inside::enter()?;
-    if is_vforked() {
-        return None;
-    }
+fn look_up(descriptor: c_int) -> u32 {
+    let Some(_inside) = Inside::enter().filter(|_| !is_vforked()) else { return NOT_KNOWN };
     let reason = errno();
     let mut buffer = [0; PATH];
     let path = path_of(descriptor, &mut buffer);
@@ -104,16 +121,10 @@ fn look_up(descriptor: c_int) -> Option<&'static OpenFile> {
     // SAFETY: a plain system call.
     let flags = unsafe { libc::syscall(libc::SYS_fcntl, descriptor, libc::F_GETFL) } as c_int;
     set_errno(reason);
-    match file.and_then(|file| open_files::open(file, position_at(flags, open_files::UNKNOWN))) {
-        Some(number) => {
-            set(descriptor, number + FIRST);
-            open_files::get(number)
-        }
-        None => {
-            set(descriptor, state_of(peer));
-            None
-        }
-    }
+    let open = file.and_then(|file| open_files::open(file, position_at(flags, open_files::UNKNOWN)));
+    let state = open.map_or(state_of(peer), |number| number + FIRST);
+    set(descriptor, state);
+    state
 }
 
 /// Room for a path.

@@ -126,9 +126,8 @@ fn look(folder: c_int, path: *const c_char, environment: Option<Texts>) {
     let told = environment.is_none_or(|environment| unsafe { is_told(environment) });
     let reason = if told { reason_of(folder, path) } else { Some(Reason::NotTold) };
     let Some(reason) = reason else { return };
-    let mut buffer = [0; PATH];
     // SAFETY: as above.
-    let Some(program) = unsafe { absolute(folder, path, &mut buffer) }.and_then(file) else { return };
+    let Some(program) = (unsafe { absolute(folder, path, file) }) else { return };
     let new = std::ptr::from_ref(program) as usize | reason as usize;
     for slot in &FOUND {
         match slot.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire) {

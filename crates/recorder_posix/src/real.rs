@@ -89,7 +89,7 @@ pub(crate) use real;
 macro_rules! bound_hooks {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returns:ty |$real:ident| $body:expr;)*) => {
         $(unsafe extern "C" fn $name($($argument: $type),*) -> $returns {
-            let $real = || -> $returns { $crate::real::real!($name($($argument: $type),*) -> $returns) };
+            let $real = move || -> $returns { $crate::real::real!($name($($argument: $type),*) -> $returns) };
             $body
         })*
 

@@ -1,11 +1,11 @@
 //! A call that is recorded: from the reading of the clock before it to its record.
 
 use crate::bound;
-use crate::descriptors::{PATH, peer, watched};
+use crate::descriptors::{Of, is_other, of, watched};
 use crate::files::{File, file};
 use crate::open_files::OpenFile;
 use crate::paths::{absolute, is_watched};
-use crate::sockets;
+use crate::sockets::{self, Peer};
 use crate::start::{Inside, is_on};
 use crate::thread_sums::mine;
 use crate::unseen::{Way, elsewhere};
@@ -141,7 +141,7 @@ pub(crate) fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reas
         duration_ticks: end.saturating_sub(start),
         file: file.number,
         other_file: other_file.map_or(0, |other| other.number),
-        bytes: if is_failed { 0 } else { call.bytes },
+        bytes: call.bytes,
         asked: call.asked,
         offset: call.offset,
         thread: 0,
@@ -172,25 +172,44 @@ pub(crate) fn transfer(
     offset: Option<i64>,
     real: impl FnOnce() -> isize,
 ) -> isize {
-    let Some(open) = watched(descriptor) else { return moved_elsewhere(function, descriptor, real) };
+    if !is_on() {
+        return real();
+    }
+    if is_other(descriptor) {
+        return moved_elsewhere(function, None, real);
+    }
+    transfer_known(function, descriptor, asked, offset, real)
+}
+
+/// Apart, so that what is not watched has little to do.
+#[inline(never)]
+fn transfer_known(
+    function: IoFunction,
+    descriptor: c_int,
+    asked: impl FnOnce() -> usize,
+    offset: Option<i64>,
+    real: impl FnOnce() -> isize,
+) -> isize {
+    let open = match of(descriptor) {
+        Of::File(open) => open,
+        Of::Socket(peer) => return moved_elsewhere(function, Some(peer), real),
+        Of::Other => return moved_elsewhere(function, None, real),
+    };
     let position = offset.or_else(|| open.position(|| ask_position(descriptor)));
     timed(real, |moved| {
         if offset.is_none() && moved > 0 && position.is_some() {
             open.advance(moved as i64);
         }
-        let asked = Some(asked() as u64).filter(|asked| *asked != moved as u64);
+        let bytes = moved.max(0) as u64;
+        let asked = Some(asked() as u64).filter(|asked| *asked != bytes);
         let offset = position.and_then(|position| u64::try_from(position).ok());
-        Call { bytes: moved as u64, asked, offset, ..Call::on(function, open.file()) }
+        Call { bytes, asked, offset, ..Call::on(function, open.file()) }
     })
 }
 
 /// A call that moves bytes, of something that is not watched.
-#[inline]
-fn moved_elsewhere(function: IoFunction, descriptor: c_int, real: impl FnOnce() -> isize) -> isize {
-    if !is_on() {
-        return real();
-    }
-    let peer = peer(descriptor);
+#[inline(always)]
+fn moved_elsewhere(function: IoFunction, peer: Option<Peer>, real: impl FnOnce() -> isize) -> isize {
     let moved = real();
     if moved > 0 {
         let way = Way::of(function);
@@ -239,9 +258,8 @@ pub(crate) fn named(descriptor: c_int, path: *const c_char) -> Option<&'static F
     let _inside = Inside::enter()?;
     let reason = errno();
     bound::look_now();
-    let mut buffer = [0; PATH];
     // SAFETY: the path is null or terminated.
-    let found = unsafe { absolute(descriptor, path, &mut buffer) }.filter(|path| is_watched(path)).and_then(file);
+    let found = unsafe { absolute(descriptor, path, |path| if is_watched(path) { file(path) } else { None }) };
     set_errno(reason);
     found
 }

@@ -64,9 +64,8 @@ fn file_of(object: Id) -> Option<&'static File> {
     let mut name = [0_u8; PATH];
     let len = file_name(object, name.as_mut_ptr().cast(), name.len());
     usize::try_from(len).ok().filter(|len| (1..name.len()).contains(len))?;
-    let mut buffer = [0; PATH];
     // SAFETY: the name is terminated: there was room for it.
-    unsafe { absolute(AT_FDCWD, name.as_ptr().cast(), &mut buffer) }.filter(|path| is_watched(path)).and_then(file)
+    unsafe { absolute(AT_FDCWD, name.as_ptr().cast(), |path| if is_watched(path) { file(path) } else { None }) }
 }
 
 /// The elements of a space that was made for this question.
@@ -95,7 +94,10 @@ fn bytes(elements: Option<u64>, memory_type: Id) -> u64 {
 /// A call on an object, of which `bytes` says how many the call moves when it does not fail.
 fn on_object(function: IoFunction, object: Id, bytes: impl FnOnce() -> u64, real: impl FnOnce() -> Status) -> Status {
     let Some((file, bytes)) = about(object, bytes) else { return real() };
-    timed(real, |_| Call { bytes, ..Call::on(function, Some(file)) })
+    timed(real, |returned| Call {
+        bytes: if returned.is_failed() { 0 } else { bytes },
+        ..Call::on(function, Some(file))
+    })
 }
 
 /// Opens or makes an object in the file of another one.

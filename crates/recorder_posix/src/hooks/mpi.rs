@@ -112,11 +112,9 @@ fn transfer(
         || real(status),
         |returned| {
             let asked = bytes_of(count);
-            let is_told = !returned.is_failed();
             // Negative where what was moved is no whole number of elements.
-            let moved =
-                is_told.then(|| told(|count| count_of(status, of, count)).map(i64::from)).flatten().and_then(bytes_of);
-            let bytes = moved.or(asked).unwrap_or(0);
+            let moved = || told(|count| count_of(status, of, count)).map(i64::from).and_then(bytes_of);
+            let bytes = if returned.is_failed() { 0 } else { moved().or(asked).unwrap_or(0) };
             Call { bytes, asked: asked.filter(|asked| *asked != bytes), offset, ..Call::on(function, Some(file)) }
         },
     )

@@ -74,43 +74,43 @@ fn between(
 
 hooks! {
     fn read(descriptor: c_int, to: *mut c_void, len: size_t) -> ssize_t
-        |real| transfer(Read, descriptor, || len, None, real);
+        |real| transfer(Read, descriptor, move || len, None, real);
     fn __read_chk(descriptor: c_int, to: *mut c_void, len: size_t, room: size_t) -> ssize_t
-        |real| transfer(Read, descriptor, || len, None, real);
+        |real| transfer(Read, descriptor, move || len, None, real);
     fn pread(descriptor: c_int, to: *mut c_void, len: size_t, at: off_t) -> ssize_t
-        |real| transfer(Pread, descriptor, || len, Some(at), real);
+        |real| transfer(Pread, descriptor, move || len, Some(at), real);
     fn pread64(descriptor: c_int, to: *mut c_void, len: size_t, at: off_t) -> ssize_t
-        |real| transfer(Pread, descriptor, || len, Some(at), real);
+        |real| transfer(Pread, descriptor, move || len, Some(at), real);
     fn __pread_chk(descriptor: c_int, to: *mut c_void, len: size_t, at: off_t, room: size_t) -> ssize_t
-        |real| transfer(Pread, descriptor, || len, Some(at), real);
+        |real| transfer(Pread, descriptor, move || len, Some(at), real);
     fn __pread64_chk(descriptor: c_int, to: *mut c_void, len: size_t, at: off_t, room: size_t) -> ssize_t
-        |real| transfer(Pread, descriptor, || len, Some(at), real);
+        |real| transfer(Pread, descriptor, move || len, Some(at), real);
     fn readv(descriptor: c_int, to: *const iovec, count: c_int) -> ssize_t
-        |real| transfer(Readv, descriptor, || bytes_of(to, count), None, real);
+        |real| transfer(Readv, descriptor, move || bytes_of(to, count), None, real);
     fn preadv(descriptor: c_int, to: *const iovec, count: c_int, at: off_t) -> ssize_t
-        |real| transfer(Preadv, descriptor, || bytes_of(to, count), Some(at), real);
+        |real| transfer(Preadv, descriptor, move || bytes_of(to, count), Some(at), real);
     fn preadv64(descriptor: c_int, to: *const iovec, count: c_int, at: off_t) -> ssize_t
-        |real| transfer(Preadv, descriptor, || bytes_of(to, count), Some(at), real);
+        |real| transfer(Preadv, descriptor, move || bytes_of(to, count), Some(at), real);
     fn preadv2(descriptor: c_int, to: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t
-        |real| transfer(Preadv2, descriptor, || bytes_of(to, count), offset(at), real);
+        |real| transfer(Preadv2, descriptor, move || bytes_of(to, count), offset(at), real);
     fn preadv64v2(descriptor: c_int, to: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t
-        |real| transfer(Preadv2, descriptor, || bytes_of(to, count), offset(at), real);
+        |real| transfer(Preadv2, descriptor, move || bytes_of(to, count), offset(at), real);
     fn write(descriptor: c_int, from: *const c_void, len: size_t) -> ssize_t
-        |real| transfer(Write, descriptor, || len, None, real);
+        |real| transfer(Write, descriptor, move || len, None, real);
     fn pwrite(descriptor: c_int, from: *const c_void, len: size_t, at: off_t) -> ssize_t
-        |real| transfer(Pwrite, descriptor, || len, Some(at), real);
+        |real| transfer(Pwrite, descriptor, move || len, Some(at), real);
     fn pwrite64(descriptor: c_int, from: *const c_void, len: size_t, at: off_t) -> ssize_t
-        |real| transfer(Pwrite, descriptor, || len, Some(at), real);
+        |real| transfer(Pwrite, descriptor, move || len, Some(at), real);
     fn writev(descriptor: c_int, from: *const iovec, count: c_int) -> ssize_t
-        |real| transfer(Writev, descriptor, || bytes_of(from, count), None, real);
+        |real| transfer(Writev, descriptor, move || bytes_of(from, count), None, real);
     fn pwritev(descriptor: c_int, from: *const iovec, count: c_int, at: off_t) -> ssize_t
-        |real| transfer(Pwritev, descriptor, || bytes_of(from, count), Some(at), real);
+        |real| transfer(Pwritev, descriptor, move || bytes_of(from, count), Some(at), real);
     fn pwritev64(descriptor: c_int, from: *const iovec, count: c_int, at: off_t) -> ssize_t
-        |real| transfer(Pwritev, descriptor, || bytes_of(from, count), Some(at), real);
+        |real| transfer(Pwritev, descriptor, move || bytes_of(from, count), Some(at), real);
     fn pwritev2(descriptor: c_int, from: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t
-        |real| transfer(Pwritev2, descriptor, || bytes_of(from, count), offset(at), real);
+        |real| transfer(Pwritev2, descriptor, move || bytes_of(from, count), offset(at), real);
     fn pwritev64v2(descriptor: c_int, from: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t
-        |real| transfer(Pwritev2, descriptor, || bytes_of(from, count), offset(at), real);
+        |real| transfer(Pwritev2, descriptor, move || bytes_of(from, count), offset(at), real);
     fn sendfile(to: c_int, from: c_int, at: *mut off_t, len: size_t) -> ssize_t
         |real| between(Sendfile, (from, at), (to, std::ptr::null_mut()), len, real);
     fn sendfile64(to: c_int, from: c_int, at: *mut off_t, len: size_t) -> ssize_t
