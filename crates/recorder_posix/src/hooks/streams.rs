@@ -3,7 +3,7 @@
 use crate::descriptors::{closing, opened, watched};
 use crate::files::File;
 use crate::real::hooks;
-use crate::recorded::{Call, Returned, named, timed};
+use crate::recorded::{Call, Returned, errno, named, set_errno, timed, write};
 use crate::start::{is_on, is_vforked};
 use crate::unseen::{Way, elsewhere};
 use libc::{AT_FDCWD, FILE, off_t, size_t, ssize_t};
@@ -11,6 +11,7 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 use stepscope_recorder::IoFunction::{
     self, Fclose, Fdopen, Fflush, Fgets, Fopen, Fputs, Fread, Freopen, Fseek, Fwrite, Getdelim, Getline,
 };
+use stepscope_recorder::ticks;
 
 /// The file of a stream, when it is watched.
 #[inline(always)]
@@ -49,14 +50,22 @@ pub(super) fn through<R: Returned>(
         }
         return returned;
     }
-    timed(real, |returned| {
-        let bytes = count(returned) as u64;
-        Call {
-            bytes,
-            asked: asked.map(|asked| asked as u64).filter(|asked| *asked != bytes),
-            ..Call::on(function, file)
-        }
-    })
+    // What is given back is the same at the end of a file as where the call fails, and a reason may be left from before.
+    let before = errno();
+    set_errno(0);
+    let start = ticks();
+    let returned = real();
+    let end = ticks();
+    let reason = errno();
+    let bytes = count(returned);
+    let is_short = asked.map_or_else(|| returned.is_failed(), |asked| bytes < asked);
+    // SAFETY: the caller's stream.
+    let is_failed = is_short && reason != 0 && unsafe { libc::ferror(stream) } != 0;
+    let bytes = bytes as u64;
+    let asked = asked.map(|asked| asked as u64).filter(|asked| *asked != bytes);
+    write(&Call { bytes, asked, ..Call::on(function, file) }, is_failed, (start, end), reason);
+    set_errno(if reason == 0 { before } else { reason });
+    returned
 }
 
 fn open_stream(function: IoFunction, path: *const c_char, real: impl FnOnce() -> *mut FILE) -> *mut FILE {
