@@ -73,11 +73,26 @@ pub(crate) fn calls(trace: &Trace, selection: &Selection, mut is_wanted: impl Fn
         if windows.track(trace, of).is_some_and(|windows| windows.contains(trace.slices.start_ns[at])) {
             let (process, span) = (of.process, trace.slices.span(event.slice));
             let rank = trace.processes[process.index()].rank;
-            calls.push(IoCall { event: *event, rank, process, track, span, is_sequential: None });
+            let call = IoCall { event: *event, rank, process, track, span, is_sequential: None };
+            calls.extend(sides(call));
         }
     }
     find_sequences(&mut calls);
     calls
+}
+
+/// A call as it counts. One that moves bytes from a file to another is a read of the one in the first half of its time, and
+/// a write of the other in the second.
+fn sides(call: IoCall) -> impl Iterator<Item = IoCall> {
+    let IoCall { event, span, .. } = call;
+    let copies = event.copies() && !event.has_failed();
+    let middle_ns = span.start_ns + span.duration_ns() / 2;
+    let (first, second) = (Span { end_ns: middle_ns, ..span }, Span { start_ns: middle_ns, ..span });
+    let read = if copies { IoCall { span: first, ..call } } else { call };
+    // Where it is written is not known.
+    let write = IoEvent { action: IoAction::Write, file: event.other_file, offset: None, ..event };
+    let write = copies.then_some(IoCall { event: write, span: second, ..call });
+    std::iter::once(read).chain(write)
 }
 
 /// The first slice behind `at` that does not lie in it.
@@ -142,7 +157,8 @@ pub(crate) mod tests {
                 trace.slices.parent[slice.index()].filter(|id| trace.slices.kind(*id) == SliceKind::Annotation);
             let file = around.map_or_else(|| trace.strings.intern("file"), |id| trace.slices.name[id.index()]);
             let (layer, asked_bytes, offset, errno) = (IoLayer::Posix, bytes, None, None);
-            trace.io.push(IoEvent { slice, layer, action, file, bytes, asked_bytes, offset, errno });
+            let other_file = stepscope_base::StringTable::EMPTY;
+            trace.io.push(IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno });
         }
         trace
     }
@@ -191,6 +207,24 @@ pub(crate) mod tests {
         // Other files, and a file that is opened again.
         assert_eq!(sequences("rank 0 label 1 aabb.aabb\nrank 0 io 1 r.r..r.r", &[0, 0, 100, 300]), "--sj");
         assert_eq!(sequences("rank 0 io 1 rro|rr", &[0, 0]), "--");
+    }
+
+    #[test]
+    fn a_copy_is_a_read_and_a_write_that_share_its_time() {
+        let mut trace = with_calls("rank 0 io 1 rrr.r");
+        let target = trace.strings.intern("target");
+        trace.io.iter_mut().for_each(|event| event.other_file = target);
+        trace.io[1].errno = Some(IoEvent::UNKNOWN_ERROR);
+        let shown = |call: &IoCall| {
+            let file = trace.strings.get(call.event.file);
+            format!("{} {file} {}-{}", call.event.action.as_str(), call.span.start_ns, call.span.end_ns)
+        };
+        let calls = io_calls(&trace, &Selection::default());
+        // One that failed copies nothing.
+        let expected = ["read file 0-1500", "write target 1500-3000", "read file 4000-5000"];
+        assert_eq!(calls.iter().map(shown).collect::<Vec<_>>(), expected);
+        trace.io.iter_mut().for_each(|event| event.action = IoAction::Metadata);
+        assert_eq!(io_calls(&trace, &Selection::default()).len(), 2);
     }
 
     #[test]

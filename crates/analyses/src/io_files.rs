@@ -360,7 +360,7 @@ mod tests {
         }
         // The last read asks for more than there is; the last call fails.
         (trace.io[4].bytes, trace.io[4].asked_bytes) = (Some(0), Some(500));
-        trace.io.last_mut().expect("a call").errno = Some(2);
+        trace.io.last_mut().expect("a call").errno = Some(stepscope_trace::IoEvent::UNKNOWN_ERROR);
         let row = &io_files(&trace, &Selection::default())[0];
         assert_eq!((row.count, row.errors, row.others), (8, 1, 2));
         assert_eq!((row.read_bytes, row.read_asked_bytes), (Some(300), Some(800)));

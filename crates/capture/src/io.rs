@@ -99,6 +99,10 @@ calls! {
     20 Sendfile "sendfile" Posix Read;
     21 CopyFileRange "copy_file_range" Posix Read;
     22 Splice "splice" Posix Read;
+    // From what is not recorded.
+    23 SendfileTo "sendfile (to)" Posix Write;
+    24 CopyFileRangeTo "copy_file_range (to)" Posix Write;
+    25 SpliceTo "splice (to)" Posix Write;
     30 Lseek "lseek" Posix Metadata;
     31 Fsync "fsync" Posix Metadata;
     32 Fdatasync "fdatasync" Posix Metadata;

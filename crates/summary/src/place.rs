@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use stepscope_analyses::{Table, catalogue};
 
 /// Raised when what a summary holds changes its meaning.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// The folder beside the traces.
 const FOLDER: &str = ".stepscope";
 /// How much of the beginning and of the end of a trace is compared.

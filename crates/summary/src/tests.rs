@@ -30,7 +30,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// A call that says all that can be said.
 fn call(slice: SliceId, file: StringId) -> IoEvent {
     let (layer, action, bytes, asked_bytes) = (IoLayer::Posix, IoAction::Read, Some(0), Some(i64::MAX));
-    IoEvent { slice, layer, action, file, bytes, asked_bytes, offset: Some(7), errno: Some(u16::MAX) }
+    let (other_file, errno) = (file, Some(IoEvent::UNKNOWN_ERROR));
+    IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset: Some(7), errno }
 }
 
 /// All that a summary holds.

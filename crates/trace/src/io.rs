@@ -1,8 +1,9 @@
 //! Calls that read, write or manage files.
 
 use crate::SliceId;
-use serde::{Deserialize, Serialize};
-use stepscope_base::StringId;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::num::NonZeroU16;
+use stepscope_base::{StringId, StringTable};
 
 /// The interface through which a file is used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -73,20 +74,34 @@ pub struct IoEvent {
     pub action: IoAction,
     /// The file's path; empty when not told.
     pub file: StringId,
+    /// That of the file to which bytes are moved from that file, or the second one that is named; empty where there is
+    /// none.
+    pub other_file: StringId,
     /// Bytes moved.
     pub bytes: Option<i64>,
     /// Bytes asked for.
     pub asked_bytes: Option<i64>,
     /// Where in the file.
     pub offset: Option<i64>,
-    /// The error that it gave, as the system numbers them; 0 where the source says only that it failed. `None` for no
-    /// error.
-    pub errno: Option<u16>,
+    /// The error that it gave, as the system numbers them; [`IoEvent::UNKNOWN_ERROR`] where the source says only that it
+    /// failed. `None` for no error.
+    #[serde(deserialize_with = "errno")]
+    pub errno: Option<NonZeroU16>,
+}
+
+/// As any number: whoever reads a table finds out its types by values that are zero.
+fn errno<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU16>, D::Error> {
+    Ok(Option::<u16>::deserialize(from)?.and_then(NonZeroU16::new))
 }
 
 impl IoEvent {
     /// The error of a call of which only that it failed is known.
-    pub const UNKNOWN_ERROR: u16 = 0;
+    pub const UNKNOWN_ERROR: NonZeroU16 = NonZeroU16::MAX;
+
+    /// True for a call that moves bytes from one file to another.
+    pub fn copies(&self) -> bool {
+        self.action == IoAction::Read && self.other_file != StringTable::EMPTY
+    }
 
     /// True for a call that gave an error.
     pub fn has_failed(&self) -> bool {

@@ -167,6 +167,7 @@ impl Merged {
         trace.io.extend(part.io.iter().map(|row| IoEvent {
             slice: ids.slice(row.slice),
             file: ids.string(row.file),
+            other_file: ids.string(row.other_file),
             ..*row
         }));
         trace.dataflow.extend(part.dataflow.iter().map(|row| DataflowRange {

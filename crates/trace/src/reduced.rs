@@ -41,7 +41,9 @@ impl Trace {
             texts.into_iter().for_each(&mut name);
             [&mut said.group, &mut said.group_description, &mut said.group_ranks].into_iter().for_each(&mut name);
         }
-        trace.io.iter_mut().for_each(|event| name(&mut event.file));
+        for event in &mut trace.io {
+            [&mut event.file, &mut event.other_file].into_iter().for_each(&mut name);
+        }
         trace.roles =
             trace.roles.iter().filter_map(|(id, role)| Some((names.find(self.strings.get(*id))?, *role))).collect();
         trace.roles.sort_unstable();

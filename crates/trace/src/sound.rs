@@ -56,7 +56,10 @@ impl Trace {
                     let has_device = event.device.index() < self.devices.len();
                     has_device && is_slice(event.slice) && is_link(event.launch) && is_link(event.op)
                 })
-                && self.io.iter().all(|call| is_slice(call.slice) && is_text(call.file))
+                && self
+                    .io
+                    .iter()
+                    .all(|call| is_slice(call.slice) && [call.file, call.other_file].into_iter().all(is_text))
                 && self.roles.iter().all(|(name, _)| is_text(*name))
                 && self.steps.iter().all(|step| step.process.index() < self.processes.len())
                 && self.clocks.iter().all(|clock| clock.process.index() < self.processes.len())

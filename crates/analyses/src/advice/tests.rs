@@ -50,7 +50,8 @@ pub(super) fn with_io(mut trace: Trace, name: &str, bytes: i64) -> Trace {
         trace.slices.kind[slice.index()] = SliceKind::Io;
         let (layer, action, file) = (IoLayer::Posix, IoAction::Read, stepscope_base::StringTable::EMPTY);
         let (bytes, offset, errno) = (Some(bytes), None, None);
-        trace.io.push(IoEvent { slice, layer, action, file, bytes, asked_bytes: bytes, offset, errno });
+        let other_file = stepscope_base::StringTable::EMPTY;
+        trace.io.push(IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes: bytes, offset, errno });
     }
     trace
 }

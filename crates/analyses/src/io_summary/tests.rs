@@ -257,7 +257,7 @@ fn each_layer_is_counted_by_itself() {
 fn a_layer_has_its_errors_its_order_and_its_metadata() {
     let mut trace = with_calls("rank 0 io 1 or|rc|ccc");
     trace.io.iter_mut().filter(|call| call.bytes.is_some()).for_each(|call| call.offset = Some(0));
-    trace.io[3].errno = Some(0);
+    trace.io[3].errno = Some(stepscope_trace::IoEvent::UNKNOWN_ERROR);
     let selection = Selection { group_by: Some(GroupBy::Layer), ..Selection::default() };
     let row = layers::rows(&AnalysisContext::new(&trace, &selection)).remove(0);
     assert_eq!((row.layer, row.count, row.errors, row.sequential_ratio), ("posix", 5, 1, Some(0.0)));

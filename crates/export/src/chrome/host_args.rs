@@ -191,11 +191,13 @@ fn write_io(document: &mut Document<'_>, row: &IoEvent) {
     let json = &mut document.json;
     json.text("layer", row.layer.as_str());
     json.text("action", row.action.as_str());
-    if row.file != StringTable::EMPTY {
-        json.text("file", document.trace.strings.get(row.file));
+    for (key, file) in [("file", row.file), ("other file", row.other_file)] {
+        if file != StringTable::EMPTY {
+            json.text(key, document.trace.strings.get(file));
+        }
     }
     row.bytes.into_iter().for_each(|bytes| json.int("bytes", bytes));
     row.asked_bytes.into_iter().for_each(|bytes| json.int("asked bytes", bytes));
     row.offset.into_iter().for_each(|offset| json.int("offset", offset));
-    row.errno.into_iter().for_each(|errno| json.int("errno", errno.into()));
+    row.errno.into_iter().for_each(|errno| json.int("errno", errno.get().into()));
 }

@@ -140,10 +140,11 @@ fn check_io(trace: &Trace, table: &[RecordBatch]) {
     check_texts(table, "layer", rows, |row| row.layer.as_str());
     check_texts(table, "action", rows, |row| row.action.as_str());
     check_texts(table, "file", rows, |row| trace.strings.get(row.file));
+    check_texts(table, "other_file", rows, |row| trace.strings.get(row.other_file));
     check_ints(table, "bytes", rows, |row| row.bytes);
     check_ints(table, "asked_bytes", rows, |row| row.asked_bytes);
     check_ints(table, "offset", rows, |row| row.offset);
-    check_ints(table, "errno", rows, |row| row.errno.map(i64::from));
+    check_ints(table, "errno", rows, |row| row.errno.map(|errno| errno.get().into()));
     check_ints(table, "dur_ns", rows, |row| Some(trace.slices.span(row.slice).duration_ns()));
 }
 

@@ -4,6 +4,7 @@
 use super::processes::process_key;
 use super::{AlignedCapture, metadata_value, unseen_io};
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use stepscope_base::{StringId, StringTable};
 use stepscope_capture::io::{IoAction as Does, IoLayer as Of, UNKNOWN_ERROR};
 use stepscope_capture::{Capture, IoCall};
@@ -80,8 +81,10 @@ impl AlignedCapture<'_> {
             let IoCall { bytes, offset, .. } = *call;
             // What is not said apart is what was moved.
             let asked_bytes = call.asked_bytes.or(bytes);
-            let errno = errno(call);
-            builder.add_io_event(IoEvent { slice, layer, action, file, bytes, asked_bytes, offset, errno });
+            let other_file = path(call.other_file).unwrap_or(StringTable::EMPTY);
+            // What is not said there is not said here, and by the same number.
+            let errno = NonZeroU16::new(call.errno);
+            builder.add_io_event(IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno });
         }
     }
 }
@@ -95,13 +98,7 @@ fn sockets_of(text: &str) -> Option<Sockets> {
     Some(Sockets { network: sums()?, unix: sums()? })
 }
 
-fn errno(call: &IoCall) -> Option<u16> {
-    match call.errno {
-        0 => None,
-        UNKNOWN_ERROR => Some(IoEvent::UNKNOWN_ERROR),
-        errno => Some(errno),
-    }
-}
+const _: () = assert!(UNKNOWN_ERROR == IoEvent::UNKNOWN_ERROR.get());
 
 fn layer(call: &IoCall) -> IoLayer {
     match call.function.layer() {

@@ -172,7 +172,8 @@ impl Rows {
         // The calls answer -1, and the number of the error is not written.
         let has_failed = integer(args.result).is_some_and(|result| result < 0);
         let errno = has_failed.then_some(IoEvent::UNKNOWN_ERROR);
-        let event = IoEvent { slice, layer, action, file: StringTable::EMPTY, bytes, asked_bytes, offset, errno };
+        let (file, other_file) = (StringTable::EMPTY, StringTable::EMPTY);
+        let event = IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno };
         let file = match args.file {
             FileName::Missing => StringTable::EMPTY,
             FileName::Path(path) => self.path(path),

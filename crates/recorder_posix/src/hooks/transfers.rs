@@ -10,7 +10,8 @@ use libc::{iovec, off_t, size_t, ssize_t};
 use std::ffi::{c_int, c_void};
 use stepscope_recorder::IoFunction;
 use stepscope_recorder::IoFunction::{
-    CopyFileRange, Pread, Preadv, Preadv2, Pwrite, Pwritev, Pwritev2, Read, Readv, Sendfile, Splice, Write, Writev,
+    CopyFileRange, CopyFileRangeTo, Pread, Preadv, Preadv2, Pwrite, Pwritev, Pwritev2, Read, Readv, Sendfile,
+    SendfileTo, Splice, SpliceTo, Write, Writev,
 };
 
 /// The bytes of a list of buffers.
@@ -28,9 +29,10 @@ fn offset(offset: off_t) -> Option<i64> {
     (offset >= 0).then_some(offset)
 }
 
-/// Bytes move from file to file. Where a place is null, the descriptor's position counts.
+/// Bytes move from file to file, by what it is called where the first one is not watched if it is not. Where a place is
+/// null, the descriptor's position counts.
 fn between(
-    function: IoFunction,
+    (function, function_to): (IoFunction, IoFunction),
     (from, from_place): (c_int, *mut off_t),
     (to, to_place): (c_int, *mut off_t),
     asked: size_t,
@@ -66,8 +68,8 @@ fn between(
             other_file: source.and(target),
             bytes: moved as u64,
             asked: Some(asked as u64).filter(|asked| *asked != moved as u64),
-            offset: place.and_then(|place| u64::try_from(place).ok()),
-            ..Call::on(function, source.or(target))
+            offset: place.filter(|_| source.is_some()).and_then(|place| u64::try_from(place).ok()),
+            ..Call::on(if source.is_some() { function } else { function_to }, source.or(target))
         }
     })
 }
@@ -112,11 +114,11 @@ hooks! {
     fn pwritev64v2(descriptor: c_int, from: *const iovec, count: c_int, at: off_t, flags: c_int) -> ssize_t
         |real| transfer(Pwritev2, descriptor, move || bytes_of(from, count), offset(at), real);
     fn sendfile(to: c_int, from: c_int, at: *mut off_t, len: size_t) -> ssize_t
-        |real| between(Sendfile, (from, at), (to, std::ptr::null_mut()), len, real);
+        |real| between((Sendfile, SendfileTo), (from, at), (to, std::ptr::null_mut()), len, real);
     fn sendfile64(to: c_int, from: c_int, at: *mut off_t, len: size_t) -> ssize_t
-        |real| between(Sendfile, (from, at), (to, std::ptr::null_mut()), len, real);
+        |real| between((Sendfile, SendfileTo), (from, at), (to, std::ptr::null_mut()), len, real);
     fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: u32)
-        -> ssize_t |real| between(CopyFileRange, (from, from_at), (to, to_at), len, real);
+        -> ssize_t |real| between((CopyFileRange, CopyFileRangeTo), (from, from_at), (to, to_at), len, real);
     fn splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: u32) -> ssize_t
-        |real| between(Splice, (from, from_at), (to, to_at), len, real);
+        |real| between((Splice, SpliceTo), (from, from_at), (to, to_at), len, real);
 }

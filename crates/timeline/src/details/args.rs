@@ -62,6 +62,7 @@ pub(super) fn host_args(trace: &Trace, slice: SliceId) -> Args {
         add(&mut args, "layer", row.layer.as_str());
         add(&mut args, "action", row.action.as_str());
         add_text(trace, &mut args, "file", row.file);
+        add_text(trace, &mut args, "other file", row.other_file);
         add_known(&mut args, "bytes", row.bytes);
         add_known(&mut args, "asked bytes", row.asked_bytes);
         add_known(&mut args, "offset", row.offset);
