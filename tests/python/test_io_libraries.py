@@ -77,6 +77,7 @@ def test_data_sets_are_recorded_above_what_the_file_has_of_them(tmp_path, how):
     before = record("run", "--io-include", "data") if how == "record" else []
     succeed([*before, sys.executable, "program.py", how], tmp_path)
     run, file = tmp_path / "run", tmp_path / "data/set.h5"
+    runs.stepscope("recover", run)
     moved = [row[:2] for row in found(run, file, "H5") if row[1] is not None]
     assert Counter(moved) == Counter(
         {
