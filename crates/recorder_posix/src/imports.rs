@@ -13,6 +13,7 @@
 //! meanwhile, it would fault. So they are left alone until the system says that they are protected.
 
 use crate::libraries;
+use crate::memory_maps;
 use crate::real::behind;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -196,13 +197,8 @@ impl Visit<'_> {
 
 /// The memory of this process that can be written; `None` where the system does not tell.
 fn writable() -> Option<Vec<Range<usize>>> {
-    let maps = std::fs::read("/proc/self/maps").ok()?;
-    let range_of = |line: &str| {
-        let (range, permissions) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-').filter(|_| permissions.as_bytes().get(1) == Some(&b'w'))?;
-        Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
-    };
-    Some(String::from_utf8_lossy(&maps).lines().filter_map(range_of).collect())
+    let writable = memory_maps::all()?.into_iter().filter(|range| range.is_writable);
+    Some(writable.map(|range| range.start as usize..range.end as usize).collect())
 }
 
 unsafe extern "C" fn visit_object(info: *mut libc::dl_phdr_info, _: usize, visit: *mut c_void) -> c_int {

@@ -25,6 +25,7 @@ mod libraries;
 mod mapped;
 mod mapped_files;
 mod memory;
+mod memory_maps;
 mod open_files;
 mod paths;
 #[cfg(not(target_arch = "x86_64"))]

@@ -1,6 +1,7 @@
 //! Which part of which file is mapped where.
 
 use crate::files::{File, file};
+use crate::memory_maps;
 use crate::paths::is_watched;
 use std::collections::BTreeMap;
 
@@ -62,57 +63,16 @@ impl Mappings {
 
     /// Takes in what is mapped now.
     pub(super) fn learn_all(&mut self) {
-        let Ok(maps) = std::fs::read("/proc/self/maps") else { return };
-        for line in maps.split(|byte| *byte == b'\n') {
-            if let Some((range, offset, path)) = mapping_of(line) {
-                self.map(range, offset, mapped_file(&path));
-            }
+        for range in memory_maps::all().into_iter().flatten().filter(|range| !range.path.is_empty()) {
+            self.map((range.start, range.end), range.offset, mapped_file(&range.path));
         }
     }
-}
-
-/// What a line of `/proc/self/maps` says; `None` of memory without a name.
-fn mapping_of(line: &[u8]) -> Option<((u64, u64), u64, Vec<u8>)> {
-    let mut rest = line;
-    let mut next = || {
-        let from = rest.iter().position(|byte| *byte != b' ')?;
-        let len = rest[from..].iter().position(|byte| *byte == b' ').unwrap_or(rest.len() - from);
-        let field = &rest[from..from + len];
-        rest = &rest[from + len..];
-        std::str::from_utf8(field).ok()
-    };
-    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end) = next()?.split_once('-')?;
-    let (_, offset, _, _) = (next()?, next()?, next()?, next()?);
-    let path = &rest[rest.iter().position(|byte| *byte != b' ')?..];
-    Some(((hexadecimal(start)?, hexadecimal(end)?), hexadecimal(offset)?, with_new_lines(path)))
-}
-
-/// A path as it is: its new lines are written `\012`.
-fn with_new_lines(path: &[u8]) -> Vec<u8> {
-    let (mut parts, mut rest) = (Vec::with_capacity(path.len()), path);
-    while let Some(at) = rest.windows(4).position(|window| window == b"\\012") {
-        parts.extend_from_slice(&rest[..at]);
-        parts.push(b'\n');
-        rest = &rest[at + 4..];
-    }
-    parts.extend_from_slice(rest);
-    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn lines_of_maps_are_read() {
-        let line = b"7f12000-7f15000 r--p 00002000 fe:00 1234       /data/a b\\012c (deleted)";
-        let expected = ((0x7f1_2000, 0x7f1_5000), 0x2000, b"/data/a b\nc (deleted)".to_vec());
-        assert_eq!(mapping_of(line), Some(expected));
-        assert_eq!(mapping_of(b"7f12000-7f15000 rw-p 00000000 00:00 0 "), None);
-        assert_eq!(mapping_of(b"nothing"), None);
-    }
 
     proptest! {
         #[test]
