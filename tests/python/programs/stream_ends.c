@@ -25,6 +25,16 @@ int main(void) {
     SAY(fread(text, 1, sizeof text, file));
     rewind(file);
     SAY(fread(text, 1, sizeof text, file));
+    SAY(fwrite("12345678", 1, 8, file));
+    fclose(file);
+    file = fopen("data", "r");
+    SAY(fread(text, 1, sizeof text, file));
+    SAY(fgets(text, sizeof text, file) != NULL);
+    // It does not try again.
+    SAY(getline(&line, &len, file));
+    fclose(file);
+    file = fopen("data/reason", "w");
+    SAY(fprintf(file, "%m"));
     fclose(file);
     struct rlimit most = {10, 10};
     signal(SIGXFSZ, SIG_IGN);

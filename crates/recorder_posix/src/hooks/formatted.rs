@@ -4,17 +4,16 @@
 //! registers are written down, and a list of them and of those on the stack is passed on to the function that takes a
 //! list.
 
-use super::streams::{positive, through};
+use super::streams;
 use crate::imports::Hook;
 use crate::real::{hooks, real};
 use libc::FILE;
 use std::arch::naked_asm;
 use std::ffi::{c_char, c_int, c_void};
-use stepscope_recorder::IoFunction::Fprintf;
 
 unsafe extern "C" fn formatted(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int {
     let real = || real!(vfprintf(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int);
-    through(Fprintf, stream, None, real, positive)
+    streams::formatted(stream, real)
 }
 
 unsafe extern "C" fn formatted_checked(
@@ -24,14 +23,14 @@ unsafe extern "C" fn formatted_checked(
     arguments: *mut c_void,
 ) -> c_int {
     let real = || real!(__vfprintf_chk(stream: *mut FILE, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int);
-    through(Fprintf, stream, None, real, positive)
+    streams::formatted(stream, real)
 }
 
 hooks! {
     fn vfprintf(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int
-        |real| through(Fprintf, stream, None, real, positive);
+        |real| streams::formatted(stream, real);
     fn __vfprintf_chk(stream: *mut FILE, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int
-        |real| through(Fprintf, stream, None, real, positive);
+        |real| streams::formatted(stream, real);
 }
 
 /// Defines a function with arguments behind those that are named, `$named` bytes of registers. It calls `$takes_list`

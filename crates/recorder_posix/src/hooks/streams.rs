@@ -9,7 +9,7 @@ use crate::unseen::{Way, elsewhere};
 use libc::{AT_FDCWD, FILE, off_t, size_t, ssize_t};
 use std::ffi::{c_char, c_int, c_long, c_void};
 use stepscope_recorder::IoFunction::{
-    self, Fclose, Fdopen, Fflush, Fgets, Fopen, Fputs, Fread, Freopen, Fseek, Fwrite, Getdelim, Getline,
+    self, Fclose, Fdopen, Fflush, Fgets, Fopen, Fprintf, Fputs, Fread, Freopen, Fseek, Fwrite, Getdelim, Getline,
 };
 use stepscope_recorder::ticks;
 
@@ -35,7 +35,7 @@ fn on_stream<R: Returned>(function: IoFunction, stream: *mut FILE, real: impl Fn
 
 /// A call that moves bytes, which `count` counts in what it gives back.
 #[inline(always)]
-pub(super) fn through<R: Returned>(
+fn through<R: Returned>(
     function: IoFunction,
     stream: *mut FILE,
     asked: Option<usize>,
@@ -44,11 +44,7 @@ pub(super) fn through<R: Returned>(
 ) -> R {
     let file = file_of(stream);
     if file.is_none() {
-        let returned = real();
-        if is_on() {
-            elsewhere(Way::of(function), count(returned));
-        }
-        return returned;
+        return through_another(function, real, count);
     }
     // What is given back is the same at the end of a file as where the call fails, and a reason may be left from before.
     let before = errno();
@@ -66,6 +62,25 @@ pub(super) fn through<R: Returned>(
     write(&Call { bytes, asked, ..Call::on(function, file) }, is_failed, (start, end), reason);
     set_errno(if reason == 0 { before } else { reason });
     returned
+}
+
+/// A call that moves bytes, of a stream that is not watched.
+#[inline(always)]
+fn through_another<R: Copy>(function: IoFunction, real: impl FnOnce() -> R, count: impl FnOnce(R) -> usize) -> R {
+    let returned = real();
+    if is_on() {
+        elsewhere(Way::of(function), count(returned));
+    }
+    returned
+}
+
+/// Text is formatted, as many bytes as the call gives back. It may be about the reason that is left from before: `%m`.
+#[inline(always)]
+pub(super) fn formatted(stream: *mut FILE, real: impl FnOnce() -> c_int) -> c_int {
+    match file_of(stream) {
+        None => through_another(Fprintf, real, positive),
+        file => timed(real, |bytes| Call { bytes: positive(bytes) as u64, ..Call::on(Fprintf, file) }),
+    }
 }
 
 fn open_stream(function: IoFunction, path: *const c_char, real: impl FnOnce() -> *mut FILE) -> *mut FILE {
@@ -90,7 +105,7 @@ fn len_of(text: *const c_char) -> usize {
     if text.is_null() { 0 } else { unsafe { libc::strlen(text) } }
 }
 
-pub(super) fn positive(bytes: c_int) -> usize {
+fn positive(bytes: c_int) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
