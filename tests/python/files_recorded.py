@@ -53,9 +53,8 @@ def succeed(command, folder):
     return result
 
 
-def seen_by_system(log, data):
-    """How often each call was made on each file below ``data``, and what came of it."""
-    counts = Counter()
+def system_calls(log):
+    """Name, arguments, what was given back, and the rest of each call in a log of ``strace``."""
     unfinished = {}
     for line in log.splitlines():
         thread, _, rest = line.partition(" ")
@@ -67,9 +66,14 @@ def seen_by_system(log, data):
         if resumed:
             rest = unfinished.pop(thread) + resumed[1]
         call = re.match(r"(\w+)\((.*)\)\s+= (-?\d+|0x[0-9a-f]+)(.*)", rest)
-        if not call:
-            continue
-        name, arguments, returned, _ = call.groups()
+        if call:
+            yield call.groups()
+
+
+def seen_by_system(log, data):
+    """How often each call was made on each file below ``data``, and what came of it."""
+    counts = Counter()
+    for name, arguments, returned, _ in system_calls(log):
         path = path_in(name, arguments, data)
         if name == "fcntl" and "F_DUPFD" in arguments:
             name = "dup"

@@ -124,6 +124,18 @@ pub(crate) fn timed<R: Returned>(real: impl FnOnce() -> R, describe: impl FnOnce
     returned
 }
 
+/// As [`timed`], of a function that gives its error back, and leaves the one of the thread as it is.
+#[inline(always)]
+pub(crate) fn timed_with_error(real: impl FnOnce() -> c_int, call: Call) -> c_int {
+    let start = ticks();
+    let error = real();
+    let end = ticks();
+    let reason = errno();
+    write(&call, error != 0, (start, end), error);
+    set_errno(reason);
+    error
+}
+
 /// Records a call; of no file, nothing.
 #[inline(always)]
 pub(crate) fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) {

@@ -1,8 +1,9 @@
 //! Positions are moved, files flushed, cut, reserved, locked; what is known of an open file is asked.
 
 use crate::descriptors::watched;
+use crate::open_files::OpenFile;
 use crate::real::hooks;
-use crate::recorded::{Call, on_descriptor, on_open_file, on_path, timed};
+use crate::recorded::{Call, on_descriptor, on_open_file, on_path, timed, timed_with_error};
 use libc::{AT_FDCWD, mode_t, off_t, size_t};
 use std::ffi::{c_char, c_int, c_void};
 use stepscope_recorder::IoFunction;
@@ -21,26 +22,18 @@ fn seek(descriptor: c_int, real: impl FnOnce() -> isize) -> isize {
 }
 
 /// A call on a part of a file.
-fn on_range(function: IoFunction, descriptor: c_int, (at, len): (off_t, off_t), real: impl FnOnce() -> c_int) -> c_int {
-    on_open_file(descriptor, real, |_, open| Call {
-        asked: u64::try_from(len).ok(),
-        offset: u64::try_from(at).ok(),
-        ..Call::on(function, open.file())
-    })
+fn part(function: IoFunction, open: &OpenFile, (at, len): (off_t, off_t)) -> Call {
+    Call { asked: u64::try_from(len).ok(), offset: u64::try_from(at).ok(), ..Call::on(function, open.file()) }
+}
+
+fn on_range(function: IoFunction, descriptor: c_int, range: (off_t, off_t), real: impl FnOnce() -> c_int) -> c_int {
+    on_open_file(descriptor, real, |_, open| part(function, open, range))
 }
 
 /// As [`on_range`], of a function that gives its error back.
 fn advised(function: IoFunction, descriptor: c_int, range: (off_t, off_t), real: impl FnOnce() -> c_int) -> c_int {
-    if watched(descriptor).is_none() {
-        return real();
-    }
-    let mut error = 0;
-    on_range(function, descriptor, range, || {
-        error = real();
-        crate::recorded::set_errno(error);
-        if error == 0 { 0 } else { -1 }
-    });
-    error
+    let Some(open) = watched(descriptor) else { return real() };
+    timed_with_error(real, part(function, open, range))
 }
 
 hooks! {
