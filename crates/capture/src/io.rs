@@ -146,6 +146,8 @@ calls! {
     81 Munmap "munmap" Posix Metadata;
     82 Msync "msync" Posix Metadata;
     83 Madvise "madvise" Posix Metadata;
+    84 Mremap "mremap" Posix Metadata;
+    85 Mkstemp "mkstemp" Posix Open;
     90 IoSubmit "io_submit" Posix Metadata;
     91 AioRead "io_getevents (read)" Posix Read;
     92 AioWrite "io_getevents (write)" Posix Write;
@@ -163,6 +165,8 @@ calls! {
     110 Fprintf "fprintf" Stdio Write;
     111 Fflush "fflush" Stdio Metadata;
     112 Fseek "fseek" Stdio Metadata;
+    113 Dprintf "dprintf" Stdio Write;
+    114 Tmpfile "tmpfile" Stdio Open;
     120 MajorFault "major page fault" PageFault Read;
     121 MinorFault "minor page fault (one in 64)" PageFault Metadata;
     130 MpiFileOpen "MPI_File_open" MpiIo Open;

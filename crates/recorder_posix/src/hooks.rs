@@ -4,6 +4,7 @@ mod aio;
 mod descriptors;
 mod directories;
 mod ends;
+mod forks;
 #[cfg(target_arch = "x86_64")]
 mod formatted;
 mod hdf5;
@@ -16,6 +17,7 @@ mod others;
 mod positions;
 mod sockets;
 mod streams;
+mod temporary;
 mod transfers;
 #[cfg(target_arch = "x86_64")]
 mod vfork;
@@ -31,12 +33,14 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
         descriptors::HOOKS,
         directories::HOOKS,
         ends::HOOKS,
+        forks::HOOKS,
         maps::HOOKS,
         names::HOOKS,
         others::HOOKS,
         positions::HOOKS,
         sockets::HOOKS,
         streams::HOOKS,
+        temporary::HOOKS,
         transfers::HOOKS,
     ];
     let all = lists.into_iter().flatten();

@@ -49,11 +49,18 @@ fn overlapping(addresses: &Range<u64>) -> impl Iterator<Item = &'static Slot> {
 
 /// The file that is mapped at the first of these addresses that has one, and where in the file that is.
 pub(crate) fn mapped_at(addresses: &Range<u64>) -> Option<(&'static File, u64)> {
+    first_of(addresses).map(|(_, file, offset)| (file, offset))
+}
+
+/// As [`mapped_at`], with those of these addresses that it is mapped at.
+pub(crate) fn first_of(addresses: &Range<u64>) -> Option<(Range<u64>, &'static File, u64)> {
     let slot = overlapping(addresses).min_by_key(|slot| slot.start.load(Ordering::Relaxed))?;
-    let within = addresses.start.saturating_sub(slot.start.load(Ordering::Relaxed));
+    let (start, end) = (slot.start.load(Ordering::Relaxed), slot.end.load(Ordering::Relaxed));
+    let within = addresses.start.saturating_sub(start);
     // SAFETY: null, or a file, which is never freed.
     let file = unsafe { slot.file.load(Ordering::Acquire).as_ref() }?;
-    Some((file, slot.offset.load(Ordering::Relaxed) + within))
+    let offset = slot.offset.load(Ordering::Relaxed) + within;
+    Some((start.max(addresses.start)..end.min(addresses.end), file, offset))
 }
 
 /// Something else is mapped at these addresses, or nothing.

@@ -52,6 +52,16 @@ impl Returned for usize {
     }
 }
 
+/// Of what gives nothing back.
+impl Returned for () {
+    const FAILED: Self = ();
+
+    #[inline(always)]
+    fn is_failed(self) -> bool {
+        false
+    }
+}
+
 /// What a library gives back that has numbers of its own for errors.
 macro_rules! own_errors {
     ($type:ident($number:ty), $failed:literal, |$value:ident| $is_failed:expr) => {

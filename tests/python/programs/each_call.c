@@ -15,6 +15,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGE 4096
@@ -39,8 +40,19 @@ static long say(long returned) {
 #define SAY(call) (errno = EXDEV, say((long)(call)))
 #define SAY_IF(call) (errno = EXDEV, say((call) ? 1 : 0))
 
+struct open_way {
+    unsigned long flags, mode, resolve;
+};
+
+static int system_openat2(int folder, const char *path, struct open_way *how, size_t len) {
+    return syscall(SYS_openat2, folder, path, how, len);
+}
+
 static void *found(const char *symbol) {
     void *function = dlsym(RTLD_DEFAULT, symbol);
+    /* Newer C libraries have it. */
+    if (function == NULL && strcmp(symbol, "openat2") == 0)
+        function = (void *)system_openat2;
     if (function == NULL) {
         printf("%s is missing\n", symbol);
         exit(1);
@@ -89,6 +101,19 @@ static void opens(void) {
         SAY_IF(file >= 0);
         close(file);
         SAY(call(folder, MISSING, O_RDONLY));
+    }
+    EACH(int(int, const char *, struct open_way *, size_t), "openat2") {
+        struct open_way how = {.flags = O_RDWR};
+        int file = call(AT_FDCWD, name, &how, sizeof how);
+        SAY_IF(file >= 0);
+        SAY(read(file, buffer, 10));
+        close(file);
+        SAY(call(folder, MISSING, &how, sizeof how));
+        /* The folder is the root. */
+        how.resolve = 0x10;
+        file = call(folder, "/openat", &how, sizeof how);
+        SAY_IF(file >= 0);
+        close(file);
     }
     close(folder);
     EACH(int(const char *, mode_t), "creat", "creat64") {
@@ -502,6 +527,71 @@ static void maps(void) {
     }
 }
 
+/* What was mapped is followed where it moves. */
+static void moved_maps(void) {
+    EACH(void *(void *, size_t, size_t, int, ...), "mremap") {
+        int file = open(name, O_RDWR);
+        char *mapped = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, file, PAGE);
+        char *room = mmap(NULL, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mapped = call(mapped, 2 * PAGE, 3 * PAGE, MREMAP_MAYMOVE);
+        SAY_IF(mapped != MAP_FAILED);
+        SAY_IF(call(mapped + 1, PAGE, PAGE, MREMAP_MAYMOVE) != MAP_FAILED);
+        SAY_IF(call(mapped, 3 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room) == room);
+        SAY(madvise(room + PAGE, PAGE, MADV_WILLNEED));
+        /* Once more, at two places. */
+        char *other = call(room, 0, PAGE, MREMAP_MAYMOVE);
+        SAY_IF(other != MAP_FAILED);
+        munmap(other, PAGE);
+        munmap(room, 4 * PAGE);
+        close(file);
+    }
+    EACH(int(void *, size_t, int), "posix_madvise") {
+        int file = open(name, O_RDWR);
+        char *mapped = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, file, 0);
+        SAY(call(mapped + PAGE, PAGE, POSIX_MADV_WILLNEED));
+        SAY(call(mapped, PAGE, 7777));
+        munmap(mapped, 2 * PAGE);
+        close(file);
+    }
+}
+
+/* In a folder of the function's name, under names that the C library finds. */
+static char *template(const char *end) {
+    static char path[100];
+    snprintf(path, sizeof path, "%s/XXXXXX%s", name, end);
+    return path;
+}
+
+static void temporary(void) {
+    EACH(int(char *), "mkstemp", "mkstemp64") {
+        int file = call(template(""));
+        SAY(write(file, buffer, 10));
+        close(file);
+        char missing[] = "missing/XXXXXX";
+        SAY(call(missing));
+    }
+    EACH(int(char *, int), "mkostemp", "mkostemp64") {
+        int file = call(template(""), O_APPEND);
+        SAY(write(file, buffer, 10));
+        close(file);
+    }
+    EACH(int(char *, int), "mkstemps", "mkstemps64") {
+        int file = call(template(".txt"), 4);
+        SAY(write(file, buffer, 10));
+        close(file);
+    }
+    EACH(int(char *, int, int), "mkostemps", "mkostemps64") {
+        int file = call(template(".txt"), 4, O_CLOEXEC);
+        SAY(write(file, buffer, 10));
+        close(file);
+    }
+    EACH(FILE *(void), "tmpfile", "tmpfile64") {
+        FILE *stream = call();
+        SAY(fwrite(buffer, 1, 10, stream));
+        SAY(fclose(stream));
+    }
+}
+
 static void streams(void) {
     EACH(FILE *(const char *, const char *), "fopen", "fopen64") {
         FILE *stream = call(name, "r");
@@ -529,7 +619,7 @@ static void streams(void) {
         SAY(call(buffer, 10, 2000, stream));
         fclose(stream);
     }
-    EACH(size_t(void *, size_t, size_t, size_t, FILE *), "__fread_chk") {
+    EACH(size_t(void *, size_t, size_t, size_t, FILE *), "__fread_chk", "__fread_unlocked_chk") {
         FILE *stream = fopen(name, "r");
         SAY(call(buffer, sizeof buffer, 10, 7, stream));
         fclose(stream);
@@ -539,18 +629,18 @@ static void streams(void) {
         SAY(call(buffer, 10, 7, stream));
         fclose(stream);
     }
-    EACH(char *(char *, int, FILE *), "fgets") {
+    EACH(char *(char *, int, FILE *), "fgets", "fgets_unlocked") {
         FILE *stream = fopen(name, "r");
         SAY_IF(call(buffer, 50, stream) != NULL);
         SAY_IF(call(buffer, 500, stream) != NULL);
         fclose(stream);
     }
-    EACH(char *(char *, size_t, int, FILE *), "__fgets_chk") {
+    EACH(char *(char *, size_t, int, FILE *), "__fgets_chk", "__fgets_unlocked_chk") {
         FILE *stream = fopen(name, "r");
         SAY_IF(call(buffer, sizeof buffer, 50, stream) != NULL);
         fclose(stream);
     }
-    EACH(int(const char *, FILE *), "fputs") {
+    EACH(int(const char *, FILE *), "fputs", "fputs_unlocked") {
         FILE *stream = fopen(name, "w");
         SAY(call("seven..", stream));
         fclose(stream);
@@ -569,7 +659,7 @@ static void streams(void) {
         SAY(call(&line, &room, 'x', stream));
         fclose(stream);
     }
-    EACH(int(FILE *), "fflush") {
+    EACH(int(FILE *), "fflush", "fflush_unlocked") {
         FILE *stream = fopen(name, "w");
         fwrite("seven..", 1, 7, stream);
         SAY(call(stream));
@@ -579,6 +669,28 @@ static void streams(void) {
         FILE *stream = fopen(name, "r");
         SAY(call(stream, 100, SEEK_SET));
         SAY(call(stream, -1, SEEK_SET));
+        fclose(stream);
+    }
+}
+
+static void moved_streams(void) {
+    fpos_t place;
+    EACH(int(FILE *, fpos_t *), "fgetpos", "fgetpos64") {
+        FILE *stream = fopen(name, "r");
+        SAY(call(stream, &place));
+        fclose(stream);
+    }
+    EACH(int(FILE *, const fpos_t *), "fsetpos", "fsetpos64") {
+        FILE *stream = fopen(name, "r");
+        SAY(call(stream, &place));
+        fclose(stream);
+    }
+    EACH(void(FILE *), "rewind") {
+        FILE *stream = fopen(name, "r");
+        SAY((call(stream), 0));
+        /* What is closed below it cannot be moved. */
+        close(fileno(stream));
+        SAY((call(stream), 0));
         fclose(stream);
     }
 }
@@ -619,6 +731,48 @@ static void formatted(void) {
         FILE *stream = fopen(name, "w");
         SAY(listed_checked(call, stream, "%s %d %.1f %m", "text", 7, 1.5));
         fclose(stream);
+    }
+}
+
+static int listed_into(int (*function)(int, const char *, va_list), int file, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = function(file, format, arguments);
+    va_end(arguments);
+    return written;
+}
+
+static int listed_into_checked(int (*function)(int, int, const char *, va_list), int file, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = function(file, 1, format, arguments);
+    va_end(arguments);
+    return written;
+}
+
+static void formatted_into_descriptors(void) {
+    EACH(int(int, const char *, ...), "dprintf") {
+        int file = open(name, O_RDWR), read_only = open(name, O_RDONLY);
+        SAY(call(file, "%s %d %.1f %m", "text", 7, 1.5));
+        SAY(read(file, buffer, 10));
+        SAY(call(read_only, "%s %d %.1f %m", "text", 7, 1.5));
+        close(file);
+        close(read_only);
+    }
+    EACH(int(int, int, const char *, ...), "__dprintf_chk") {
+        int file = open(name, O_RDWR);
+        SAY(call(file, 1, "%s %d %.1f %m", "text", 7, 1.5));
+        close(file);
+    }
+    EACH(int(int, const char *, va_list), "vdprintf") {
+        int file = open(name, O_RDWR);
+        SAY(listed_into(call, file, "%s %d %.1f %m", "text", 7, 1.5));
+        close(file);
+    }
+    EACH(int(int, int, const char *, va_list), "__vdprintf_chk") {
+        int file = open(name, O_RDWR);
+        SAY(listed_into_checked(call, file, "%s %d %.1f %m", "text", 7, 1.5));
+        close(file);
     }
 }
 
@@ -666,8 +820,12 @@ int main(int count, char **arguments) {
     names_of_files();
     folders();
     maps();
+    moved_maps();
+    temporary();
     streams();
+    moved_streams();
     formatted();
+    formatted_into_descriptors();
     if (count > 1)
         as_compiled(arguments[1]);
     fwrite(said, 1, said_len, stdout);

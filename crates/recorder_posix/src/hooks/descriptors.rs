@@ -2,9 +2,9 @@
 
 use crate::descriptors::{closing, duplicated, opened, position_at, watched};
 use crate::real::hooks;
-use crate::recorded::{Call, named, on_descriptor, timed};
+use crate::recorded::{Call, errno, named, on_descriptor, set_errno, timed};
 use crate::start::{is_on, is_vforked};
-use libc::{AT_FDCWD, mode_t};
+use libc::{AT_FDCWD, mode_t, size_t};
 use std::ffi::{c_char, c_int};
 use stepscope_recorder::IoFunction;
 
@@ -59,6 +59,38 @@ fn close_from(first: c_int, last: c_int) {
     }
 }
 
+/// How a file is opened, as the system has it.
+#[repr(C)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+impl OpenHow {
+    /// The path from the folder that is passed, which the system may be told to take for the root.
+    fn seen_by_system(&self, mut path: *const c_char) -> *const c_char {
+        const IN_ROOT: u64 = 0x10;
+        // SAFETY: it is terminated, where it is not null.
+        while self.resolve & IN_ROOT != 0 && !path.is_null() && unsafe { *path } == b'/' as c_char {
+            // SAFETY: this is not its end.
+            path = unsafe { path.add(1) };
+        }
+        path
+    }
+}
+
+/// Calls the C library's function, or the system where it has none: a program finds this library's function then.
+fn or_system_call(real: impl FnOnce() -> c_int, system: impl FnOnce() -> c_int) -> c_int {
+    let before = errno();
+    let new = real();
+    if new >= 0 || errno() != libc::ENOSYS {
+        return new;
+    }
+    set_errno(before);
+    system()
+}
+
 const F_DUPFD: c_int = libc::F_DUPFD;
 const F_DUPFD_CLOEXEC: c_int = libc::F_DUPFD_CLOEXEC;
 
@@ -92,6 +124,16 @@ hooks! {
         |real| open_named(IoFunction::Openat, (folder, path), flags, real);
     fn __openat64_2(folder: c_int, path: *const c_char, flags: c_int) -> c_int
         |real| open_named(IoFunction::Openat, (folder, path), flags, real);
+    fn openat2(folder: c_int, path: *const c_char, how: *const OpenHow, len: size_t) -> c_int |real| {
+        // SAFETY: null, or what the caller passes to the system.
+        let how_it_is = unsafe { how.as_ref() };
+        let flags = how_it_is.map_or(0, |how| how.flags as c_int);
+        let seen = how_it_is.map_or(path, |how| how.seen_by_system(path));
+        open_named(IoFunction::Openat2, (folder, seen), flags, || or_system_call(real, || {
+            // SAFETY: the caller's arguments.
+            unsafe { libc::syscall(libc::SYS_openat2, folder, path, how, len) as c_int }
+        }))
+    };
     fn creat(path: *const c_char, mode: mode_t) -> c_int
         |real| open_named(IoFunction::Creat, (AT_FDCWD, path), 0, real);
     fn creat64(path: *const c_char, mode: mode_t) -> c_int

@@ -1,4 +1,4 @@
-//! Text is formatted into a stream: functions that take any number of arguments.
+//! Text is formatted into a stream or a descriptor: functions that take any number of arguments.
 //!
 //! Rust cannot define those. What the compiler of C puts at their beginning is here by hand: the arguments that came in
 //! registers are written down, and a list of them and of those on the stack is passed on to the function that takes a
@@ -7,9 +7,12 @@
 use super::streams;
 use crate::imports::Hook;
 use crate::real::{hooks, real};
+use crate::recorded::transfer;
 use libc::FILE;
 use std::arch::naked_asm;
-use std::ffi::{c_char, c_int, c_void};
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use stepscope_recorder::IoFunction::Dprintf;
 
 unsafe extern "C" fn formatted(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int {
     let real = || real!(vfprintf(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int);
@@ -26,7 +29,40 @@ unsafe extern "C" fn formatted_checked(
     streams::formatted(stream, real)
 }
 
+/// Text is formatted into a descriptor; all of it is asked for.
+fn into_descriptor(descriptor: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    let written = Cell::new(0);
+    let real = || {
+        written.set(real());
+        written.get() as isize
+    };
+    transfer(Dprintf, descriptor, || usize::try_from(written.get()).unwrap_or(0), None, real) as c_int
+}
+
+unsafe extern "C" fn formatted_into_descriptor(
+    descriptor: c_int,
+    format: *const c_char,
+    arguments: *mut c_void,
+) -> c_int {
+    let real = || real!(vdprintf(descriptor: c_int, format: *const c_char, arguments: *mut c_void) -> c_int);
+    into_descriptor(descriptor, real)
+}
+
+unsafe extern "C" fn formatted_into_descriptor_checked(
+    descriptor: c_int,
+    flag: c_int,
+    format: *const c_char,
+    arguments: *mut c_void,
+) -> c_int {
+    let real = || real!(__vdprintf_chk(descriptor: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int);
+    into_descriptor(descriptor, real)
+}
+
 hooks! {
+    fn vdprintf(descriptor: c_int, format: *const c_char, arguments: *mut c_void) -> c_int
+        |real| into_descriptor(descriptor, real);
+    fn __vdprintf_chk(descriptor: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int
+        |real| into_descriptor(descriptor, real);
     fn vfprintf(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int
         |real| streams::formatted(stream, real);
     fn __vfprintf_chk(stream: *mut FILE, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int
@@ -87,33 +123,40 @@ macro_rules! variadic {
 
 variadic!(fprintf, 16, "rdx", formatted);
 variadic!(__fprintf_chk, 24, "rcx", formatted_checked);
+variadic!(dprintf, 16, "rdx", formatted_into_descriptor);
+variadic!(__dprintf_chk, 24, "rcx", formatted_into_descriptor_checked);
 
-/// By their names, as the system finds them.
-#[cfg(not(test))]
-mod exported_variadic {
-    use std::arch::naked_asm;
+/// Has the system find functions by their names, and lists them.
+macro_rules! exported {
+    ($($name:ident)*) => {
+        /// By their names.
+        #[cfg(not(test))]
+        mod exported_variadic {
+            use std::arch::naked_asm;
 
-    #[unsafe(no_mangle)]
-    #[unsafe(naked)]
-    unsafe extern "C" fn fprintf() {
-        naked_asm!("jmp {function}", function = sym super::fprintf)
-    }
+            $(#[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            unsafe extern "C" fn $name() {
+                naked_asm!("jmp {function}", function = sym super::$name)
+            })*
+        }
 
-    #[unsafe(no_mangle)]
-    #[unsafe(naked)]
-    unsafe extern "C" fn __fprintf_chk() {
-        naked_asm!("jmp {function}", function = sym super::__fprintf_chk)
-    }
+        /// All of them.
+        pub(super) static VARIADIC: &[Hook] = &[$(Hook::new(
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            $name as *const c_void,
+        ),)*];
+    };
 }
 
-/// Both.
-pub(super) static VARIADIC: &[Hook] =
-    &[Hook::new(c"fprintf", fprintf as *const c_void), Hook::new(c"__fprintf_chk", __fprintf_chk as *const c_void)];
+exported!(fprintf __fprintf_chk dprintf __dprintf_chk);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CStr;
 
     #[test]
     fn arguments_of_all_kinds_arrive() {

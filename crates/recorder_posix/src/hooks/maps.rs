@@ -1,14 +1,14 @@
 //! Files are mapped into memory, which is given back, written to the file, advised on.
 
 use crate::descriptors::watched;
-use crate::mapped_files::{mapped, mapped_at, unmapped};
+use crate::mapped_files::{first_of, mapped, mapped_at, unmapped};
 use crate::real::hooks;
-use crate::recorded::{Call, timed};
+use crate::recorded::{Call, timed, timed_with_error};
 use crate::start::{is_on, is_vforked};
 use libc::{MAP_FAILED, off_t, size_t};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use stepscope_recorder::IoFunction::{self, Madvise, Mmap, Msync, Munmap};
+use stepscope_recorder::IoFunction::{self, Madvise, Mmap, Mremap, Msync, Munmap};
 
 fn addresses(start: *mut c_void, len: size_t) -> Range<u64> {
     const PAGE: u64 = 4096;
@@ -55,6 +55,35 @@ fn unmap(memory: (*mut c_void, size_t), real: impl FnOnce() -> c_int) -> c_int {
     timed(real, |_| Call { asked: Some(memory.1 as u64), offset: Some(offset), ..Call::on(Munmap, Some(file)) })
 }
 
+/// Memory is made longer or shorter, or moves. As in [`unmap`], said before.
+fn remap(old: (*mut c_void, size_t), len: size_t, flags: c_int, real: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let stays = old.1 == 0 || flags & libc::MREMAP_DONTUNMAP != 0;
+    // Without a length, what is mapped there is mapped once more.
+    let old = addresses(old.0, old.1.max(1));
+    if is_vforked() {
+        return real();
+    }
+    let Some((known, file, offset)) = first_of(&old) else {
+        let new = real();
+        if new != MAP_FAILED {
+            unmapped(&addresses(new, len));
+        }
+        return new;
+    };
+    if !stays {
+        unmapped(&old);
+    }
+    let new = timed(real, |_| Call { asked: Some(len as u64), offset: Some(offset), ..Call::on(Mremap, Some(file)) });
+    if new != MAP_FAILED {
+        let new = addresses(new, len);
+        unmapped(&new);
+        mapped(&new, file, offset);
+    } else if !stays {
+        mapped(&known, file, offset);
+    }
+    new
+}
+
 /// Before this library has begun, an allocator that begins asks for memory: finding the function behind this one would
 /// ask the allocator.
 fn before_start(
@@ -86,6 +115,21 @@ hooks! {
         true => on_addresses(Madvise, (start, len), real),
         // SAFETY: as above.
         false => unsafe { libc::syscall(libc::SYS_madvise, start, len, advice) as c_int },
+    };
+    fn mremap(start: *mut c_void, len: size_t, new_len: size_t, flags: c_int, new: *mut c_void) -> *mut c_void
+        |real| match is_on() {
+            true => remap((start, len), new_len, flags, real),
+            // SAFETY: as above.
+            false => unsafe { libc::syscall(libc::SYS_mremap, start, len, new_len, flags, new) as *mut c_void },
+        };
+    fn posix_madvise(start: *mut c_void, len: size_t, advice: c_int) -> c_int |real| {
+        match mapped_at(&addresses(start, len)) {
+            Some((file, offset)) if is_on() => timed_with_error(
+                real,
+                Call { asked: Some(len as u64), offset: Some(offset), ..Call::on(Madvise, Some(file)) },
+            ),
+            _ => real(),
+        }
     };
     fn msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int |real| on_addresses(Msync, (start, len), real);
 }

@@ -83,6 +83,22 @@ pub(super) fn formatted(stream: *mut FILE, real: impl FnOnce() -> c_int) -> c_in
     }
 }
 
+/// Moves a stream to its beginning: that it failed is only said by the reason that it left.
+fn to_start(stream: *mut FILE, real: impl FnOnce()) {
+    let file = file_of(stream);
+    if file.is_none() {
+        return real();
+    }
+    let before = errno();
+    set_errno(0);
+    let start = ticks();
+    real();
+    let end = ticks();
+    let reason = errno();
+    write(&Call::on(Fseek, file), reason != 0, (start, end), reason);
+    set_errno(if reason == 0 { before } else { reason });
+}
+
 fn open_stream(function: IoFunction, path: *const c_char, real: impl FnOnce() -> *mut FILE) -> *mut FILE {
     if !is_on() || is_vforked() {
         return real();
@@ -142,6 +158,8 @@ hooks! {
         |real| through(Fread, stream, Some(size.saturating_mul(count)), real, |items| items.saturating_mul(size));
     fn fread_unlocked(to: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t
         |real| through(Fread, stream, Some(size.saturating_mul(count)), real, |items| items.saturating_mul(size));
+    fn __fread_unlocked_chk(to: *mut c_void, room: size_t, size: size_t, count: size_t, stream: *mut FILE) -> size_t
+        |real| through(Fread, stream, Some(size.saturating_mul(count)), real, |items| items.saturating_mul(size));
     fn fwrite(from: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t
         |real| through(Fwrite, stream, Some(size.saturating_mul(count)), real, |items| items.saturating_mul(size));
     fn fwrite_unlocked(from: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t
@@ -150,6 +168,12 @@ hooks! {
         |real| through(Fgets, stream, None, real, |text| len_of(text));
     fn __fgets_chk(to: *mut c_char, room: size_t, len: c_int, stream: *mut FILE) -> *mut c_char
         |real| through(Fgets, stream, None, real, |text| len_of(text));
+    fn fgets_unlocked(to: *mut c_char, len: c_int, stream: *mut FILE) -> *mut c_char
+        |real| through(Fgets, stream, None, real, |text| len_of(text));
+    fn __fgets_unlocked_chk(to: *mut c_char, room: size_t, len: c_int, stream: *mut FILE) -> *mut c_char
+        |real| through(Fgets, stream, None, real, |text| len_of(text));
+    fn fputs_unlocked(text: *const c_char, stream: *mut FILE) -> c_int
+        |real| through(Fputs, stream, None, real, |returned| if returned < 0 { 0 } else { len_of(text) });
     fn fputs(text: *const c_char, stream: *mut FILE) -> c_int
         |real| through(Fputs, stream, None, real, |returned| if returned < 0 { 0 } else { len_of(text) });
     fn getline(to: *mut *mut c_char, len: *mut size_t, stream: *mut FILE) -> ssize_t
@@ -158,8 +182,14 @@ hooks! {
         |real| through(Getdelim, stream, None, real, |bytes| bytes.max(0) as usize);
     fn __getdelim(to: *mut *mut c_char, len: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t
         |real| through(Getdelim, stream, None, real, |bytes| bytes.max(0) as usize);
+    fn fflush_unlocked(stream: *mut FILE) -> c_int |real| on_stream(Fflush, stream, real);
     fn fflush(stream: *mut FILE) -> c_int |real| on_stream(Fflush, stream, real);
     fn fseek(stream: *mut FILE, offset: c_long, whence: c_int) -> c_int |real| on_stream(Fseek, stream, real);
     fn fseeko(stream: *mut FILE, offset: off_t, whence: c_int) -> c_int |real| on_stream(Fseek, stream, real);
     fn fseeko64(stream: *mut FILE, offset: off_t, whence: c_int) -> c_int |real| on_stream(Fseek, stream, real);
+    fn fgetpos(stream: *mut FILE, to: *mut c_void) -> c_int |real| on_stream(Fseek, stream, real);
+    fn fgetpos64(stream: *mut FILE, to: *mut c_void) -> c_int |real| on_stream(Fseek, stream, real);
+    fn fsetpos(stream: *mut FILE, from: *const c_void) -> c_int |real| on_stream(Fseek, stream, real);
+    fn fsetpos64(stream: *mut FILE, from: *const c_void) -> c_int |real| on_stream(Fseek, stream, real);
+    fn rewind(stream: *mut FILE) -> () |real| to_start(stream, real);
 }
