@@ -1,6 +1,7 @@
 """MPI's files and those of HDF5: each call is recorded with its file, its place and the bytes that it moved, and so are
 the calls of the C library below it."""
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -139,3 +140,50 @@ def test_files_of_mpi_are_recorded_with_the_bytes_that_it_says(tmp_path):
     assert found(tmp_path / "run", tmp_path / "data/none", "MPI_") == [("MPI_File_open", None, None, None, UNKNOWN)]
     below = by_layer(tmp_path / "run", file)
     assert below["mpiio", "write"] == 8_000 and below["posix", "write"] == 8_000
+
+
+LOADER = """
+    #include <dlfcn.h>
+    #include <stdio.h>
+    #include <unistd.h>
+    int main(void) {
+        // It is only in the folder that this program names.
+        void *found = dlopen("libloaded.so", RTLD_NOW);
+        int (*reads)(void) = found ? (int (*)(void))dlsym(found, "reads") : NULL;
+        // What the loader says of it is there until it is asked something else, whatever is called first meanwhile.
+        dlopen("libnone.so", RTLD_NOW);
+        fprintf(stdout, "%s\\n", dlerror());
+        fprintf(stdout, "%d\\n", reads ? reads() : -1);
+        dlsym(NULL, "none");
+        fflush(stdout);
+        close(0);
+        fprintf(stdout, "%s\\n", dlerror());
+        return 0;
+    }
+"""
+LOADED = """
+    #include <fcntl.h>
+    #include <unistd.h>
+    int reads(void) {
+        char bytes[8];
+        int fd = open("data/file", O_RDONLY);
+        return fd < 0 ? -1 : (int)read(fd, bytes, 8);
+    }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+@pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_a_library_is_found_in_the_folders_of_who_loads_it(tmp_path, tags):
+    for name in ("data", "libraries"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "data/file").write_bytes(bytes(8))
+    (tmp_path / "loader.c").write_text(textwrap.dedent(LOADER))
+    (tmp_path / "loaded.c").write_text(textwrap.dedent(LOADED))
+    where = f"-Wl,{tags},-rpath,$ORIGIN/libraries"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libraries/libloaded.so", "loaded.c"], cwd=tmp_path, check=True)
+    subprocess.run(["cc", "-o", "loader", "loader.c", "-ldl", where], cwd=tmp_path, check=True)
+    alone = succeed(["./loader"], tmp_path).stdout
+    assert alone.startswith("libnone.so: ") and "undefined symbol: none" in alone and "\n8\n" in alone
+    assert succeed([*record("run", "--io-include", "data"), "./loader"], tmp_path).stdout == alone
+    assert [row[:2] for row in found(tmp_path / "run", tmp_path / "data/file", "")] == [("open", None), ("read", 8)]

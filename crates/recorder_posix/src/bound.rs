@@ -2,7 +2,7 @@
 //! that runs, those of libraries that the program may load in any other.
 
 use crate::imports::Imports;
-use crate::real::IS_BEFORE_ALL;
+use crate::real::{IS_BEFORE_ALL, find_all};
 use crate::start::{Inside, begin_now, end_now, is_on, kept, watched};
 use crate::{ends, hooks, unseen};
 use std::ffi::{CStr, OsStr, c_char, c_int};
@@ -46,6 +46,7 @@ unsafe extern "C" fn stepscope_files_start(run: *const c_char, left_out: *const 
     if begin_now(Path::new(OsStr::from_bytes(run)), watched, kept(ring_ns)).is_err() {
         return 0;
     }
+    find_all();
     IMPORTS.lock().get_or_insert_with(|| Imports::new(hooks::all())).bind_all();
     IS_BEGUN.store(true, Ordering::Relaxed);
     // What threads moved until now was not seen.

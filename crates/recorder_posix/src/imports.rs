@@ -14,7 +14,7 @@
 
 use crate::libraries;
 use crate::memory_maps;
-use crate::real::behind;
+use crate::real::{behind, find_all};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
@@ -110,6 +110,7 @@ impl Imports {
         self.is_bound = true;
         self.bind_known();
         if std::mem::take(&mut self.is_to_search) && self.search() {
+            find_all();
             // They may call these, too.
             self.objects.clear();
             self.bind_known();

@@ -29,9 +29,8 @@ pub(crate) fn is_one(path: &[u8]) -> bool {
     LIBRARIES.iter().any(|library| library.is_at(path))
 }
 
-/// A function of such a library, which stays loaded then; null where it is not loaded, or has no such function.
-#[cold]
-pub(crate) fn function(name: &CStr) -> *mut c_void {
+/// The path of the library that a function is of by its name, where it is loaded.
+fn path_of(library: &'static Library) -> Option<CString> {
     struct Search {
         library: &'static Library,
         found: Option<CString>,
@@ -42,12 +41,26 @@ pub(crate) fn function(name: &CStr) -> *mut c_void {
         search.found = CString::new(path).ok().filter(|path| search.library.is_at(path.to_bytes()));
         search.found.is_some().into()
     }
-    let of_function = |library: &&Library| name.to_bytes().starts_with(library.functions);
-    let Some(library) = LIBRARIES.iter().find(of_function) else { return std::ptr::null_mut() };
     let mut search = Search { library, found: None };
     // SAFETY: the callback takes what it is given here.
     unsafe { libc::dl_iterate_phdr(Some(find), (&raw mut search).cast()) };
-    let Some(path) = search.found else { return std::ptr::null_mut() };
+    search.found
+}
+
+/// The library of a function with this name; `None`: it is of none of these.
+fn of_function(name: &CStr) -> Option<&'static Library> {
+    LIBRARIES.iter().find(|library| name.to_bytes().starts_with(library.functions))
+}
+
+/// Whether a function is of such a library, which is not loaded.
+pub(crate) fn is_missing(name: &CStr) -> bool {
+    of_function(name).is_some_and(|library| path_of(library).is_none())
+}
+
+/// A function of such a library, which stays loaded then; null where it is not loaded, or has no such function.
+#[cold]
+pub(crate) fn function(name: &CStr) -> *mut c_void {
+    let Some(path) = of_function(name).and_then(path_of) else { return std::ptr::null_mut() };
     // SAFETY: both texts are terminated, and where the handle is null it is not used.
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);

@@ -34,6 +34,26 @@ impl Real {
     }
 }
 
+unsafe extern "C" {
+    // As the linker calls the ends of the section in which [`real`] puts them.
+    #[link_name = "__start_stepscope_real"]
+    static FIRST: u8;
+    #[link_name = "__stop_stepscope_real"]
+    static BEHIND_LAST: u8;
+}
+
+/// Finds all of them now, but for those of libraries that are not loaded. Asked later, on a thread of the program, the
+/// loader would forget what it has to say of the program's own last question: `fprintf(stderr, "%s", dlerror())` would
+/// print a text that is gone.
+pub(crate) fn find_all() {
+    let (first, behind_last) = (&raw const FIRST, &raw const BEHIND_LAST);
+    let count = (behind_last as usize - first as usize) / size_of::<Real>();
+    // SAFETY: the section has nothing else in it, and they are as large as they are aligned.
+    let all = unsafe { std::slice::from_raw_parts(first.cast::<Real>(), count) };
+    let is_due = |real: &&Real| real.address.load(Ordering::Relaxed).is_null() && !libraries::is_missing(real.name);
+    all.iter().filter(is_due).for_each(|real| _ = real.find());
+}
+
 /// The function of this name behind this library; null where there is none.
 pub(crate) fn behind(name: &CStr) -> *mut c_void {
     // Where this library was loaded by a program that runs, nothing finds it: what is behind it is what all find.
@@ -42,18 +62,22 @@ pub(crate) fn behind(name: &CStr) -> *mut c_void {
     let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
     // What nothing has that all find is found in this library itself, where it looks last.
     match found {
-        found if !found.is_null() && object_of(found) != object_of(behind as *const c_void) => found,
+        found if !found.is_null() && !is_own(found) => found,
         _ => libraries::function(name),
     }
 }
 
-/// Where the object is loaded that an address lies in.
-pub(crate) fn object_of(address: *const c_void) -> Option<*mut c_void> {
-    // SAFETY: plain data, which the call fills.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: as above.
-    let is_known = unsafe { libc::dladdr(address, &raw mut info) } != 0;
-    is_known.then_some(info.dli_fbase)
+unsafe extern "C" {
+    // The ends of this library, as the linker calls them.
+    #[link_name = "__ehdr_start"]
+    static START: u8;
+    #[link_name = "_end"]
+    static END: u8;
+}
+
+/// Whether an address lies in this library.
+pub(crate) fn is_own(address: *const c_void) -> bool {
+    (&raw const START..&raw const END).contains(&address.cast())
 }
 
 /// What a function gives back that the C library does not have.
@@ -66,6 +90,8 @@ pub(crate) fn missing<R: Returned>() -> R {
 /// Calls the function of this name behind this library: `real!(read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t)`.
 macro_rules! real {
     ($name:ident($($argument:ident: $type:ty),*) -> $returns:ty) => {{
+        #[used]
+        #[unsafe(link_section = "stepscope_real")]
         static REAL: $crate::real::Real = $crate::real::Real::new(match std::ffi::CStr::from_bytes_with_nul(
             concat!(stringify!($name), "\0").as_bytes(),
         ) {

@@ -1,10 +1,10 @@
 //! When recording begins, and whether the calling thread is inside the recorder.
 
 use crate::paths::{Watched, watch};
-use crate::real::object_of;
+use crate::real::{find_all, is_own};
 use crate::{bound, descriptors, faults, mapped_files, open_files, programs, sockets, thread_sums, unseen};
 use std::cell::Cell;
-use std::ffi::{CStr, OsString, c_char, c_int, c_void};
+use std::ffi::{CStr, OsString, c_char, c_int};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -63,9 +63,13 @@ static AT_LOAD: unsafe extern "C" fn() = at_load;
 #[cfg_attr(test, expect(dead_code, reason = "tests are not recorded"))]
 unsafe extern "C" fn at_load() {
     let Some(_inside) = Inside::enter() else { return };
+    let is_first = is_first();
+    if is_first {
+        find_all();
+    }
     let Some(run) = std::env::var_os(RUN).filter(|run| !run.is_empty()).map(PathBuf::from) else { return };
     // Loaded by a program that runs, it waits until it is told to begin.
-    if is_first() {
+    if is_first {
         begin(&run, watched());
         stepscope_recorder::open_when_needed(&run, &facts(), ring());
         bound::bind_libraries();
@@ -77,7 +81,7 @@ unsafe extern "C" fn at_load() {
 fn is_first() -> bool {
     // SAFETY: the name is terminated.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"read".as_ptr()) };
-    object_of(found).is_some_and(|object| Some(object) == object_of(is_first as *const c_void))
+    is_own(found)
 }
 
 /// Recording begins: into the run folder `run`, of files in the folders that are `watched`.
