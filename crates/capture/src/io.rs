@@ -152,6 +152,10 @@ calls! {
     91 AioRead "io_getevents (read)" Posix Read;
     92 AioWrite "io_getevents (write)" Posix Write;
     93 AioOther "io_getevents (sync)" Posix Metadata;
+    94 IoUringSubmit "io_uring_submit" Posix Metadata;
+    95 IoUringRead "io_uring (read)" Posix Read;
+    96 IoUringWrite "io_uring (write)" Posix Write;
+    97 IoUringSync "io_uring (sync)" Posix Metadata;
     100 Fopen "fopen" Stdio Open;
     101 Fdopen "fdopen" Stdio Open;
     102 Freopen "freopen" Stdio Open;

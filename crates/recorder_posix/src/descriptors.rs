@@ -121,6 +121,10 @@ fn look_up(descriptor: c_int) -> u32 {
     // SAFETY: a plain system call.
     let flags = unsafe { libc::syscall(libc::SYS_fcntl, descriptor, libc::F_GETFL) } as c_int;
     set_errno(reason);
+    // Of one that is not open nothing is known: what opens it next may not be seen.
+    if flags < 0 {
+        return NOT_KNOWN;
+    }
     let open = file.and_then(|file| open_files::open(file, position_at(flags, open_files::UNKNOWN)));
     let state = open.map_or(state_of(peer), |number| number + FIRST);
     set(descriptor, state);

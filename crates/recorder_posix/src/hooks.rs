@@ -19,6 +19,7 @@ mod sockets;
 mod streams;
 mod temporary;
 mod transfers;
+mod uring;
 #[cfg(target_arch = "x86_64")]
 mod vfork;
 
@@ -51,5 +52,5 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
 
 /// Those that the system does not find here, wherever this library stands.
 pub(crate) fn of_libraries() -> impl Iterator<Item = &'static Hook> {
-    [hdf5::HOOKS, mpi::HOOKS].into_iter().flatten()
+    [hdf5::HOOKS, mpi::HOOKS, uring::HOOKS].into_iter().flatten()
 }

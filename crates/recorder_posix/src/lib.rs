@@ -37,3 +37,4 @@ mod sockets;
 mod start;
 mod thread_sums;
 mod unseen;
+mod uring;

@@ -12,7 +12,9 @@ struct Library {
     file: &'static [u8],
 }
 
-const LIBRARIES: [Library; 3] = [
+const LIBRARIES: [Library; 5] = [
+    Library { functions: b"io_uring_", file: b"liburing" },
+    Library { functions: b"__io_uring_", file: b"liburing" },
     Library { functions: b"io_", file: b"libaio" },
     Library { functions: b"MPI_", file: b"libmpi" },
     Library { functions: b"H5", file: b"libhdf5" },

@@ -2,7 +2,7 @@
 
 use crate::paths::{Watched, watch};
 use crate::real::{find_all, is_own};
-use crate::{bound, descriptors, faults, mapped_files, open_files, programs, sockets, thread_sums, unseen};
+use crate::{bound, descriptors, faults, mapped_files, open_files, programs, sockets, thread_sums, unseen, uring};
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -111,6 +111,7 @@ fn begin(run: &Path, mut watched: Watched) {
 pub(crate) fn begin_now(run: &Path, watched: Watched, ring: Option<Duration>) -> Result<(), String> {
     descriptors::closing_all(0, c_int::MAX);
     mapped_files::unmapped(&(0..u64::MAX));
+    uring::known::forget_all();
     begin(run, watched);
     stepscope_recorder::open_ring(run, &facts(), ring)?;
     IS_ON.store(true, Ordering::Release);
@@ -157,6 +158,7 @@ unsafe extern "C" fn in_child() {
     crate::process_id::note();
     open_files::note_fork();
     programs::forget();
+    uring::known::forget_all();
 }
 
 /// What the environment's variables say.

@@ -77,8 +77,11 @@ fn counts(call: &IoCall) -> [bool; 2] {
     // What other layers do goes by calls of these, or of the system's own.
     let moves = matches!(call.function.layer(), IoLayer::Posix | IoLayer::Stdio);
     match (call.function, call.function.action()) {
-        (IoFunction::Splice | IoFunction::SpliceTo | IoFunction::AioRead | IoFunction::AioWrite, _) => [false; 2],
+        (IoFunction::Splice | IoFunction::SpliceTo, _) => [false; 2],
         (IoFunction::SendfileTo | IoFunction::CopyFileRangeTo, _) => [false; 2],
+        (IoFunction::AioRead | IoFunction::AioWrite | IoFunction::IoUringRead | IoFunction::IoUringWrite, _) => {
+            [false; 2]
+        }
         // Where one of them is not recorded, the recorder leaves out both.
         (IoFunction::Sendfile | IoFunction::CopyFileRange, _) => [call.other_file.is_some(); 2],
         (_, IoAction::Read) => [moves, false],

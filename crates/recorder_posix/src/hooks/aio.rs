@@ -99,7 +99,7 @@ fn request_of(block: &ControlBlock) -> Option<Request> {
 }
 
 /// The part of a call's time that belongs to one of the requests that it is about.
-fn part((start, end): (u64, u64), at: usize, all: usize) -> (u64, u64) {
+pub(super) fn part((start, end): (u64, u64), at: usize, all: usize) -> (u64, u64) {
     let until = |at: usize| start + (u128::from(end.saturating_sub(start)) * at as u128 / all as u128) as u64;
     (until(at), until(at + 1))
 }
