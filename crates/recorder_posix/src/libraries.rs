@@ -10,19 +10,25 @@ struct Library {
     functions: &'static [u8],
     /// How its file is named, which packages rename: `libaio-1f3c.so.1`.
     file: &'static [u8],
+    /// What else is in that name, where only some versions are known.
+    version: &'static [u8],
 }
 
 const LIBRARIES: [Library; 5] = [
-    Library { functions: b"io_uring_", file: b"liburing" },
-    Library { functions: b"__io_uring_", file: b"liburing" },
-    Library { functions: b"io_", file: b"libaio" },
-    Library { functions: b"MPI_", file: b"libmpi" },
-    Library { functions: b"H5", file: b"libhdf5" },
+    // Rings of versions before 2 lie otherwise in memory.
+    Library { functions: b"io_uring_", file: b"liburing", version: b".so.2" },
+    Library { functions: b"__io_uring_", file: b"liburing", version: b".so.2" },
+    Library { functions: b"io_", file: b"libaio", version: b"" },
+    Library { functions: b"MPI_", file: b"libmpi", version: b"" },
+    Library { functions: b"H5", file: b"libhdf5", version: b"" },
 ];
 
 impl Library {
     fn is_at(&self, path: &[u8]) -> bool {
-        path.rsplit(|byte| *byte == b'/').next().is_some_and(|file| file.starts_with(self.file))
+        let has_version =
+            |file: &[u8]| self.version.is_empty() || file.windows(self.version.len()).any(|at| at == self.version);
+        let file = path.rsplit(|byte| *byte == b'/').next();
+        file.is_some_and(|file| file.starts_with(self.file) && has_version(file))
     }
 }
 
@@ -67,5 +73,22 @@ pub(crate) fn function(name: &CStr) -> *mut c_void {
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
         if library.is_null() { library } else { libc::dlsym(library, name.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_told_by_their_files() {
+        for path in
+            ["/usr/lib/libaio.so.1", "/a/h5py.libs/libhdf5-9e18.so.320.0.0", "libmpi.so.12", "/x/liburing-1f.so.2.3"]
+        {
+            assert!(is_one(path.as_bytes()), "{path}");
+        }
+        for path in ["", "/libaio/libc.so.6", "/usr/lib/liburing.so.1", "/x/liburing/liburing.so"] {
+            assert!(!is_one(path.as_bytes()), "{path}");
+        }
     }
 }
