@@ -230,3 +230,30 @@ def test_a_profile_counts_what_is_moved_while_it_is_on(tmp_path):
         runs.stepscope("recover", tmp_path / f"run{at}")
         ((network, unix),) = counted(tmp_path / f"run{at}")
         assert (network, unix) == ((0, 0, 0), (2, 100 + at, 100 + at))
+
+
+def test_a_process_that_uses_no_file_counts_too(tmp_path):
+    program = """
+        import pathlib, sys, time
+        for at in range(3):
+            if os.fork() == 0:
+                # The first two move nothing.
+                move(100) if at == 2 else None
+                os._exit(0)
+            os.wait()
+        if sys.argv[1] == "killed":
+            move(1_000)
+            # The sums are written once a second.
+            while not any(b"2 1000 1000" in path.read_bytes() for path in pathlib.Path("killed/raw").iterdir()):
+                time.sleep(0.1)
+            os.kill(os.getpid(), 9)
+    """
+    (tmp_path / "program.py").write_text(PAIR + textwrap.dedent(program))
+    nothing, by_child, by_parent = ((calls, size, size) for calls, size in ((0, 0), (2, 100), (2, 1_000)))
+    for how, expected in (("ends", [by_child]), ("killed", [by_parent, by_child])):
+        run = tmp_path / how
+        command = [*record(how, "--io-include", "data"), sys.executable, "program.py", how]
+        result = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=tmp_path, timeout=600)
+        assert result.returncode == (128 + signal.SIGKILL if how == "killed" else 0), result.stderr
+        assert counted(run) == [(nothing, sums) for sums in expected]
+        assert len(list(run.glob("rank=*/*.parquet"))) == len(expected)

@@ -32,7 +32,8 @@
 //! requests that say what they asked for, that is summed, of others it is not. What
 //! is called with a descriptor whose file the source does not tell is a row without a file. The longest call is the
 //! first of several. For one step, or a window, the calls that begin inside it. Sockets are counted over all of the
-//! recording, so that rows of a part of the time do not have them; neither has a process without a call on a file a row.
+//! recording, so that rows of a part of the time do not have them. A process that used sockets and no file has a row where
+//! they are counted, without a longest call.
 
 use crate::io_calls::{IoCall, IoSums};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
@@ -127,12 +128,12 @@ columns! {
         unix_socket_received_bytes => Bytes if (counts_sockets) = |row| row.sockets.map(|of| of.unix.received_bytes),
         /// Bytes sent over Unix sockets.
         unix_socket_sent_bytes => Bytes if (counts_sockets) = |row| row.sockets.map(|of| of.unix.sent_bytes),
-        /// The call that took longest.
-        longest: SliceId,
+        /// The call that took longest. Absent without any.
+        longest: Option<SliceId>,
         /// Duration of the longest call.
-        longest_ns => Nanoseconds with |row, trace| trace.slices.dur_ns[row.longest.index()],
+        longest_ns => Nanoseconds with |row, trace| row.longest.map(|slice| trace.slices.dur_ns[slice.index()]),
         /// When the longest call starts, counted from the start of the trace.
-        longest_start_ns => Nanoseconds with |row, trace| trace.slices.start_ns[row.longest.index()],
+        longest_start_ns => Nanoseconds with |row, trace| row.longest.map(|slice| trace.slices.start_ns[slice.index()]),
         /// The name of the longest call.
         longest_call => Text = |row| row.longest,
     }
@@ -161,6 +162,16 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
         }
         sums[at].add(call);
     }
+    if counts_sockets(context.selection) {
+        let used_sockets = |(_, process): &(usize, &Process)| {
+            process.sockets.is_some_and(has_moved) && context.selection.has_rank(process.rank)
+        };
+        for (at, process) in trace.processes.iter().enumerate().filter(used_sockets) {
+            if !known.contains_key(&(process.rank, at)) {
+                sums.push(Sums::without_calls(process.rank, None, Some(ProcessId::from_index(at))));
+            }
+        }
+    }
     let mut rows: Vec<FileUse> = sums.into_iter().map(Sums::row).collect();
     let helpers = helpers(trace);
     for row in &mut rows {
@@ -179,6 +190,10 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
     rows
 }
 
+fn has_moved(sockets: Sockets) -> bool {
+    sockets.network.count > 0 || sockets.unix.count > 0
+}
+
 struct Sums {
     rank: u32,
     file: Option<StringId>,
@@ -187,20 +202,25 @@ struct Sums {
     requests: Vec<i64>,
     processes: Vec<ProcessId>,
     files: Vec<StringId>,
-    longest: (SliceId, Span),
+    longest: Option<(SliceId, Span)>,
 }
 
 impl Sums {
     fn of(first: &IoCall, by_process: bool) -> Self {
+        let file = Some(first.event.file).filter(|file| *file != StringTable::EMPTY && !by_process);
+        Self::without_calls(first.rank, file, by_process.then_some(first.process))
+    }
+
+    fn without_calls(rank: u32, file: Option<StringId>, process: Option<ProcessId>) -> Self {
         Self {
-            rank: first.rank,
-            file: Some(first.event.file).filter(|file| *file != StringTable::EMPTY && !by_process),
-            process: by_process.then_some(first.process),
+            rank,
+            file,
+            process,
             calls: IoSums::default(),
             requests: Vec::new(),
             processes: Vec::new(),
             files: Vec::new(),
-            longest: (first.event.slice, first.span),
+            longest: None,
         }
     }
 
@@ -209,8 +229,8 @@ impl Sums {
         self.calls.add(call);
         self.requests.extend(event.bytes.filter(|bytes| *bytes > 0 && event.action.moves_bytes()));
         let order = |span: Span| (Reverse(span.duration_ns()), span.start_ns);
-        if order(span) < order(self.longest.1) {
-            self.longest = (event.slice, span);
+        if self.longest.is_none_or(|(_, longest)| order(span) < order(longest)) {
+            self.longest = Some((event.slice, span));
         }
         // Calls come thread by thread, so that most repeat what the one before said.
         if self.processes.last() != Some(&process) {
@@ -259,7 +279,7 @@ impl Sums {
             request_bytes_max: self.requests.iter().max().copied(),
             request_bytes_median: nearest_rank_of_unsorted(&mut self.requests, 50),
             sockets: None,
-            longest: self.longest.0,
+            longest: self.longest.map(|(slice, _)| slice),
         }
     }
 }
@@ -329,7 +349,7 @@ mod tests {
         assert_eq!((row.write_bytes, row.write_bytes_per_s), (Some(400), Some(100_000_000)));
         let sizes = (row.request_bytes_min, row.request_bytes_median, row.request_bytes_max);
         assert_eq!(sizes, (Some(100), Some(200), Some(300)));
-        assert_eq!(trace.slices.start_ns[row.longest.index()], 13_000);
+        assert_eq!(row.longest.map(|slice| trace.slices.start_ns[slice.index()]), Some(13_000));
         let nothing = &io_files(&with_calls("rank 0 io 1 R"), &Selection::default())[0];
         assert_eq!((nothing.read_bytes, nothing.write_bytes, nothing.read_bytes_per_s), (None, Some(0), None));
         assert_eq!(nothing.request_bytes_median, None);
@@ -395,6 +415,23 @@ mod tests {
         assert!(counts_sockets(&selection) && !counts_sockets(&Selection { step: Some(1), ..selection }));
         assert!(!counts_sockets(&Selection::default()));
         assert!(io_files(&trace, &Selection::default()).iter().all(|row| row.sockets.is_none()));
+    }
+
+    #[test]
+    fn a_process_that_used_sockets_alone_has_a_row() {
+        let mut trace = with_calls("rank 0 io 1 r.r\nrank 1 label 1 aaa\nrank 2 label 1 aaa");
+        let (moved, nothing) = (SocketSums { count: 3, received_bytes: 100, sent_bytes: 10 }, SocketSums::default());
+        trace.processes[1].sockets = Some(Sockets { network: nothing, unix: moved });
+        trace.processes[2].sockets = Some(Sockets { network: nothing, unix: nothing });
+        let selection = Selection { group_by: Some(GroupBy::Process), ..Selection::default() };
+        let of = |selection: &Selection| {
+            let row = |row: &FileUse| (row.rank, row.count, row.processes, row.sockets.map(|of| of.unix.count));
+            io_files(&trace, selection).iter().map(row).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&selection), [(0, 2, 1, None), (1, 0, 0, Some(3))]);
+        assert_eq!(of(&Selection { ranks: 0.into(), ..selection.clone() }), [(0, 2, 1, None)]);
+        assert_eq!(of(&Selection { window: Some(Span::new(0, 1)), ..selection }).len(), 1);
+        assert_eq!(of(&Selection::default()).len(), 1);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! What goes over sockets: counted, not recorded call by call.
 
-use crate::start::is_on;
+use crate::recorded::{errno, set_errno};
+use crate::start::{Inside, is_on, is_vforked};
 use crate::thread_sums::{Sum, ended, mine, of_sockets};
 use crate::unseen::Way;
 use std::ffi::c_int;
@@ -65,6 +66,21 @@ pub(crate) fn moved(peer: Peer, way: Way, bytes: u64) {
     let mine = mine();
     mine.add(calls, 1);
     mine.add(sum, bytes);
+    if SAID.load(Ordering::Relaxed) == NOTHING {
+        say_first();
+    }
+}
+
+/// The first bytes were moved. A process that uses no file is written down from now on, too.
+#[cold]
+fn say_first() {
+    if is_vforked() {
+        return;
+    }
+    let Some(_inside) = Inside::enter() else { return };
+    let reason = errno();
+    say();
+    set_errno(reason);
 }
 
 /// Says what went over sockets so far; when to do so again.
