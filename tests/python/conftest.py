@@ -89,3 +89,15 @@ def training(tmp_path_factory):
 def libraries(tmp_path_factory):
     """The folder of a fake GPU's libraries: see ``fake_gpu``."""
     return fake_gpu.build(tmp_path_factory.mktemp("fake_gpu"))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 1 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)

@@ -46,18 +46,6 @@ def test_a_file_that_may_not_grow(tmp_path):
     check_full_disk(run, runs.record(run, ["bash", "-c", limit, "bash", *runs.new_script(MANY_OPS)]))
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 1 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
 def test_a_full_disk(small_disk):
     run = small_disk / "run"
     check_full_disk(run, runs.record(run, runs.new_script(MANY_OPS)))

@@ -44,7 +44,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 24] = [
+const PROCESS_METADATA_KEYS: [&str; 25] = [
     "process_name",
     "rank",
     "local_rank",
@@ -68,6 +68,7 @@ const PROCESS_METADATA_KEYS: [&str; 24] = [
     "page_faults_lost",
     "io_bytes_of_system",
     "io_programs_not_seen",
+    "io_refused",
     "io_sockets",
 ];
 

@@ -93,7 +93,7 @@ pub(crate) fn look_soon() {
     }
 }
 
-/// The calling thread is inside the recorder, and has time: it looks, where no other does.
+/// The calling thread has time: it looks, where no other does.
 #[inline(always)]
 pub(crate) fn look_now() {
     if IS_LEFT.load(Ordering::Relaxed) {
@@ -103,6 +103,7 @@ pub(crate) fn look_now() {
 
 #[cold]
 fn look() {
+    let Some(_inside) = Inside::enter() else { return };
     let is_again = bind_new() == WHILE_LOADING;
     IS_LEFT.store(is_again, Ordering::Relaxed);
 }

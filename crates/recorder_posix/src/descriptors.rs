@@ -6,7 +6,7 @@ use crate::open_files::{self, OpenFile};
 use crate::paths::is_watched;
 use crate::recorded::{errno, set_errno};
 use crate::sockets::Peer;
-use crate::start::{Inside, is_on, is_vforked};
+use crate::start::{is_inside, is_on, is_vforked};
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -112,7 +112,9 @@ fn slot(descriptor: c_int) -> Option<&'static AtomicU32> {
 /// The state of what was not seen to be opened: inherited, received over a socket, or opened past the C library.
 #[cold]
 fn look_up(descriptor: c_int) -> u32 {
-    let Some(_inside) = Inside::enter().filter(|_| !is_vforked()) else { return NOT_KNOWN };
+    if is_inside() || is_vforked() {
+        return NOT_KNOWN;
+    }
     let reason = errno();
     let mut buffer = [0; PATH];
     let path = path_of(descriptor, &mut buffer);

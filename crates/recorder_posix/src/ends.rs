@@ -1,7 +1,7 @@
 //! The process ends in good order, or begins another program: what was not written yet is.
 
 use crate::start::{Inside, is_on, is_vforked};
-use crate::{faults, programs, sockets, unseen};
+use crate::{faults, programs, refused, sockets, unseen};
 use stepscope_recorder::set_own_metadata;
 
 /// Called by the loader when the process ends by `exit`.
@@ -24,6 +24,7 @@ pub(crate) fn finish() {
         programs::say();
         if faults::finish() {
             sockets::say();
+            refused::say();
             set_own_metadata(unseen::KEY, &unseen::of_system());
         }
     }

@@ -1,6 +1,7 @@
 //! Paths that the process has used: each has a number, which stays the same while the process lives.
 
 use crate::mapped::{Arena, Mapped};
+use crate::refused::{Lack, count};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -30,8 +31,17 @@ impl File {
     }
 }
 
-/// The file with this path; `None` where there is no room for another one.
+/// The file with this path; `None` where there is no room for another one, which is counted.
+#[inline]
 pub(crate) fn file(path: &[u8]) -> Option<&'static File> {
+    let file = find(path);
+    if file.is_none() {
+        count(Lack::Paths);
+    }
+    file
+}
+
+fn find(path: &[u8]) -> Option<&'static File> {
     let table = TABLE.base().cast::<AtomicPtr<File>>();
     if table.is_null() {
         return None;

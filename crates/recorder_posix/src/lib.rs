@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Where nothing is watched, a call costs two loads. Nothing here allocates from the program's allocator, and what the
-//! recorder itself does with files is never recorded: a thread inside the recorder passes its calls through, and so does
-//! a signal handler that interrupts it there.
+//! recorder itself does with files is never recorded: a thread inside the recorder passes its calls through. What a signal
+//! handler does that interrupts the recording of a call waits until that is written.
 
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
@@ -21,6 +21,7 @@ mod faults;
 mod files;
 mod hooks;
 mod imports;
+mod late;
 mod libraries;
 mod mapped;
 mod mapped_files;
@@ -33,6 +34,7 @@ mod process_id;
 mod programs;
 mod real;
 mod recorded;
+mod refused;
 mod sockets;
 mod start;
 mod thread_sums;

@@ -2,6 +2,7 @@
 
 use crate::files::File;
 use crate::mapped::Mapped;
+use crate::refused::{Lack, count};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -92,14 +93,18 @@ pub(crate) fn get(number: u32) -> Option<&'static OpenFile> {
     (!base.is_null() && (number as usize) < MAX_OPEN).then(|| unsafe { &*base.add(number as usize) })
 }
 
-/// A file is opened, with one descriptor; the number of what is open now. `None` where too many are.
+/// A file is opened, with one descriptor; the number of what is open now. `None` where too many are,
+/// which is counted.
 pub(crate) fn open(file: &'static File, position: i64) -> Option<u32> {
     let number = pop().or_else(|| {
         let next = USED
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| ((used as usize) < MAX_OPEN).then_some(used + 1));
         next.ok()
-    })?;
-    let open = get(number)?;
+    });
+    let Some((number, open)) = number.and_then(|number| Some((number, get(number)?))) else {
+        count(Lack::OpenFiles);
+        return None;
+    };
     open.file.store(std::ptr::from_ref(file).cast_mut(), Ordering::Release);
     open.links.store(1, Ordering::Relaxed);
     open.position.store(position, Ordering::Relaxed);

@@ -3,10 +3,12 @@
 use crate::bound;
 use crate::descriptors::{Of, is_other, of, watched};
 use crate::files::{File, file};
+use crate::late::{self, Ended};
 use crate::open_files::OpenFile;
 use crate::paths::{absolute, is_watched};
+use crate::refused::{Lack, count};
 use crate::sockets::{self, Peer};
-use crate::start::{Inside, is_on};
+use crate::start::{begin_to_write, end_to_write, is_inside, is_on};
 use crate::thread_sums::mine;
 use crate::unseen::{Way, elsewhere};
 use std::ffi::{c_char, c_int, c_void};
@@ -105,6 +107,7 @@ pub(crate) fn set_errno(errno: c_int) {
 }
 
 /// What is known of a call beside when it was.
+#[derive(Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) function: IoFunction,
     pub(crate) file: Option<&'static File>,
@@ -148,9 +151,31 @@ pub(crate) fn timed_with_error(real: impl FnOnce() -> c_int, call: Call) -> c_in
 
 /// Records a call; of no file, nothing.
 #[inline(always)]
-pub(crate) fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) {
+pub(crate) fn write(call: &Call, is_failed: bool, times: (u64, u64), reason: c_int) {
+    if call.file.is_none() || is_inside() {
+        return;
+    }
+    let ended = Ended { call: *call, errno: if is_failed { reason as u16 } else { 0 }, times };
+    if !begin_to_write() {
+        return if !late::wait(ended) {
+            count(Lack::Waiting)
+        };
+    }
+    record(&ended);
+    loop {
+        end_to_write();
+        // From here on a handler writes by itself.
+        if late::is_empty() || !begin_to_write() {
+            return;
+        }
+        late::next().iter().for_each(record);
+    }
+}
+
+#[inline(always)]
+fn record(ended: &Ended) {
+    let Ended { call, errno, times: (start, end) } = ended;
     let Some(file) = call.file else { return };
-    let Some(_inside) = Inside::enter() else { return };
     let Some(capture) = capture_with(file) else { return };
     // What it has done counts when it ends.
     mine();
@@ -159,8 +184,8 @@ pub(crate) fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reas
         .filter(|other| other.capture.load(Ordering::Relaxed) == capture || define(other) == Some(capture));
     let record = IoRecord {
         function: call.function,
-        errno: if is_failed { reason as u16 } else { 0 },
-        duration_ticks: end.saturating_sub(start),
+        errno: *errno,
+        duration_ticks: end.saturating_sub(*start),
         file: file.number,
         other_file: other_file.map_or(0, |other| other.number),
         bytes: call.bytes,
@@ -168,7 +193,7 @@ pub(crate) fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reas
         offset: call.offset,
         thread: 0,
     };
-    io_call(start, &record, capture);
+    io_call(*start, &record, capture);
 }
 
 /// The number of the capture that is open, in which the file is defined now; `None` where nothing can be written.
@@ -277,7 +302,9 @@ pub(crate) fn named(descriptor: c_int, path: *const c_char) -> Option<&'static F
     if !is_on() {
         return None;
     }
-    let _inside = Inside::enter()?;
+    if is_inside() {
+        return None;
+    }
     let reason = errno();
     bound::look_now();
     // SAFETY: the path is null or terminated.

@@ -2,13 +2,15 @@
 
 use crate::paths::{Watched, watch};
 use crate::real::{find_all, is_own};
-use crate::{bound, descriptors, faults, mapped_files, open_files, programs, sockets, thread_sums, unseen, uring};
+use crate::{
+    bound, descriptors, faults, mapped_files, open_files, programs, refused, sockets, thread_sums, unseen, uring,
+};
 use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 use std::time::Duration;
 use stepscope_recorder::HelperTask;
 
@@ -22,7 +24,14 @@ const RING: &str = "STEPSCOPE_IO_RING";
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    static THREAD: Doing = const { Doing { is_inside: Cell::new(false), is_writing: Cell::new(false) } };
+}
+
+/// What the calling thread does for the recorder. A thread that writes a record is not inside: of what it calls then, nothing
+/// is of files that are watched, and a signal handler may use those.
+struct Doing {
+    is_inside: Cell<bool>,
+    is_writing: Cell<bool>,
 }
 
 /// Whether calls are recorded.
@@ -44,14 +53,37 @@ impl Inside {
     #[inline(always)]
     pub(crate) fn enter() -> Option<Self> {
         // Made only where it is entered: dropped, it would leave.
-        (!IS_INSIDE.replace(true)).then(|| Self)
+        THREAD.with(|thread| !thread.is_writing.get() && !thread.is_inside.replace(true)).then(|| Self)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        IS_INSIDE.set(false);
+        THREAD.with(|thread| thread.is_inside.set(false));
     }
+}
+
+/// Whether the calling thread is [`Inside`].
+#[inline(always)]
+pub(crate) fn is_inside() -> bool {
+    THREAD.with(|thread| thread.is_inside.get())
+}
+
+/// The calling thread begins to write a record; false where it is at it.
+#[inline(always)]
+pub(crate) fn begin_to_write() -> bool {
+    let is_first = THREAD.with(|thread| !thread.is_writing.replace(true));
+    // A signal handler sees it from here on.
+    compiler_fence(Ordering::SeqCst);
+    is_first
+}
+
+/// It has written the record.
+#[inline(always)]
+pub(crate) fn end_to_write() {
+    compiler_fence(Ordering::SeqCst);
+    THREAD.with(|thread| thread.is_writing.set(false));
+    compiler_fence(Ordering::SeqCst);
 }
 
 /// Called by the loader, once.
@@ -77,11 +109,13 @@ unsafe extern "C" fn at_load() {
     }
 }
 
-/// Whether the process finds this library before the C library, as where the system was told to load it first.
+/// Whether the process finds this library before the C library, as where the system was told to load it first. Another
+/// library that comes before both has some of their functions, but not all.
 fn is_first() -> bool {
-    // SAFETY: the name is terminated.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"read".as_ptr()) };
-    is_own(found)
+    [c"read", c"eventfd", c"readahead", c"__fgets_chk"].into_iter().any(|name| {
+        // SAFETY: the name is terminated.
+        is_own(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+    })
 }
 
 /// Recording begins: into the run folder `run`, of files in the folders that are `watched`.
@@ -101,6 +135,7 @@ fn begin(run: &Path, mut watched: Watched) {
     #[cfg(not(target_arch = "x86_64"))]
     crate::process_id::note();
     unseen::begin();
+    refused::begin();
 }
 
 /// As [`begin`], in a process that runs, which may have opened and closed files while nothing was recorded. What went wrong
@@ -133,6 +168,7 @@ pub(crate) fn record_no_more() {
 /// What the recorder's helper thread does for this library.
 fn helper_task() -> Duration {
     let _inside = Inside::enter();
+    refused::say();
     faults::record_settled().min(sockets::say()).min(bound::bind_new())
 }
 
@@ -152,6 +188,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     thread_sums::in_child();
     sockets::begin();
+    refused::begin();
     bound::after_fork();
     faults::in_child();
     #[cfg(not(target_arch = "x86_64"))]

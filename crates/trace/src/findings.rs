@@ -174,6 +174,8 @@ finding_codes! {
         "the system counted more bytes read or written than calls on files were recorded to move: system calls that go past the C library";
     IoProgramsNotSeen = "capture.io_programs_not_seen", Info,
         "processes began programs that cannot be recorded: what those did with files is not known";
+    IoCallsRefused = "capture.io_calls_refused", Suspect,
+        "processes used more files than there was room for, or had more open at once: calls on those beyond are not recorded";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "device activity could not be recorded: why, and in which process";
     DeviceRemarks = "capture.device_remarks", Info,

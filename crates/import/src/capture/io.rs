@@ -60,6 +60,10 @@ impl AlignedCapture<'_> {
         for program in metadata_value(capture, "io_programs_not_seen").into_iter().flat_map(str::lines) {
             findings.add(FindingCode::IoProgramsNotSeen, || format!("{}: {program}", who()));
         }
+        if let Some((refused, text)) = metadata_value(capture, "io_refused").and_then(refused_of) {
+            findings.add(FindingCode::IoCallsRefused, || format!("{}: {text}", who()));
+            findings.add_count(FindingCode::IoCallsRefused, refused - 1);
+        }
         // What is listed was selected before, and of a ring the first calls may have been evicted.
         if !self.is_listed && capture.ring.is_none() {
             unseen_io::report(capture, &who, findings);
@@ -87,6 +91,20 @@ impl AlignedCapture<'_> {
             builder.add_io_event(IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno });
         }
     }
+}
+
+/// Calls that were not recorded for lack of room: how many, and which.
+fn refused_of(text: &str) -> Option<(u64, String)> {
+    const WHAT: [&str; 3] = [
+        "calls on files whose paths there was no room for",
+        "files opened while too many were open",
+        "calls of signal handlers during another call",
+    ];
+    let counts: Vec<u64> = text.split(' ').map(|count| count.parse().ok()).collect::<Option<_>>()?;
+    let counts = counts.iter().zip(WHAT).filter(|(count, _)| **count > 0);
+    let texts: Vec<String> = counts.clone().map(|(count, what)| format!("{count} {what}")).collect();
+    let sum = counts.fold(0, |sum: u64, (count, _)| sum.saturating_add(*count));
+    (sum > 0).then(|| (sum, texts.join(", ")))
 }
 
 /// Calls, bytes received and sent, over the network and over Unix sockets.
@@ -122,6 +140,15 @@ fn action(call: &IoCall) -> IoAction {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_refused_is_said_in_words() {
+        let of = |text| refused_of(text).map(|(count, text)| format!("{count}: {text}"));
+        assert_eq!(of("7 0 0").as_deref(), Some("7: 7 calls on files whose paths there was no room for"));
+        let both = "2 files opened while too many were open, 3 calls of signal handlers during another call";
+        assert_eq!(of("0 2 3"), Some(format!("5: {both}")));
+        assert!(["", "0 0 0", "x", "1 2 -3"].map(of).iter().all(Option::is_none));
+    }
 
     #[test]
     fn sums_of_sockets_are_six_numbers() {
