@@ -89,7 +89,7 @@ pub struct IoEvent {
     pub errno: Option<NonZeroU16>,
 }
 
-/// As any number: whoever reads a table finds out its types by values that are zero.
+/// As any number: the types of a table are found out by values that are zero.
 fn errno<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU16>, D::Error> {
     Ok(Option::<u16>::deserialize(from)?.and_then(NonZeroU16::new))
 }
