@@ -124,5 +124,6 @@ def recorded_in(run, data):
 
 
 def compared(counts):
-    """Of counts those that both have."""
-    return Counter({key: count for key, count in counts.items() if key[0] not in NOT_COMPARED})
+    """Of counts those that both have: the system does not know of libraries."""
+    is_of_library = re.compile("H5|MPI_").match
+    return Counter({key: n for key, n in counts.items() if key[0] not in NOT_COMPARED and not is_of_library(key[0])})

@@ -43,7 +43,12 @@ def test_what_is_read_in_calls_is_what_the_system_sees(tmp_path, name):
     least = size_of(data) if name == "image_folder" else SAMPLES * SIZE
     assert least <= moved <= 2 * size_of(data)
     rows = runs.analyze("io_files", tmp_path / "run")["results"]
-    assert sum(row["read_bytes"] or 0 for row in rows if (row["file"] or "").startswith(f"{data}/")) == moved
+    of_files = sum(row["read_bytes"] or 0 for row in rows if (row["file"] or "").startswith(f"{data}/"))
+    if name == "hdf5":
+        # A call of the library counts by what it gives; what else it reads for that is not given.
+        assert SAMPLES * SIZE <= of_files < moved
+    else:
+        assert of_files == moved
 
 
 @pytest.mark.parametrize("name", MAPPED)

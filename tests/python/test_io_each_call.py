@@ -165,7 +165,8 @@ def hooks():
     """The functions that the library stands for."""
     library = runs.package() / "libstepscope_files.so"
     symbols = succeed(["nm", "-D", "--defined-only", library], "/").stdout.split("\n")
-    names = {line.split()[-1].partition("@")[0] for line in symbols if line}
+    # Those of code: the linker's own are of data.
+    names = {line.split()[-1].partition("@")[0] for line in symbols if line and line.split()[-2] in "TW"}
     return {name for name in names if not name.startswith("stepscope_")}
 
 

@@ -44,6 +44,7 @@
 //! without calls on files and waits for data has no rows. Without marked steps the whole trace is one, and all processes
 //! that no other one of the rank started run it. Steps that were cut count in the sum. A step counts the calls that begin
 //! in it; its time has the calls that reach into it. A call on a file that is not known is output if it writes, else input.
+//! One that copies from file to file is output, also in the half of its time in which it counts as a read.
 
 mod dfanalyzer;
 mod layers;

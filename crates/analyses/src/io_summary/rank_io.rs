@@ -122,9 +122,9 @@ pub(crate) fn written_files(calls: &[IoCall]) -> FxHashSet<StringId> {
     writes.map(|call| call.event.file).filter(|file| *file != StringTable::EMPTY).collect()
 }
 
-/// Whether a call is one on a file that is written.
+/// Whether a call is one on a file that is written, or copies to one.
 pub(crate) fn is_output(call: &IoCall, written: &FxHashSet<StringId>) -> bool {
-    call.event.action == IoAction::Write || written.contains(&call.event.file)
+    call.event.action == IoAction::Write || call.event.copies() || written.contains(&call.event.file)
 }
 
 /// The processes of a rank that run its steps, and their threads that do.

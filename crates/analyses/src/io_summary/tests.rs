@@ -65,6 +65,20 @@ fn input_and_output_are_hidden_by_kernels_or_exposed() {
 }
 
 #[test]
+fn a_copy_is_output_also_where_it_reads() {
+    let mut trace = with_calls(
+        "rank 0 step 0000000000
+                                rank 0 io 1 .rrrr.r...",
+    );
+    let target = trace.strings.intern("target");
+    trace.io[0].other_file = target;
+    let expected = ["0/0 10 = ? + 1 exposed input + 4 exposed output + 5 other"];
+    check(&trace, &Selection { step: Some(0), ..Selection::default() }, &expected);
+    let row = io_summary(&trace, &Selection::default())[0];
+    assert_eq!((row.read_bytes, row.write_bytes), (Some(500), Some(400)));
+}
+
+#[test]
 fn what_helpers_read_while_nothing_computes_holds_up_nobody() {
     let drawing = "rank 0 step     00000000
                    rank 0 input 1  ....ii..
