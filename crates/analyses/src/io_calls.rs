@@ -11,7 +11,7 @@ use crate::context::Shared;
 use crate::windows::Windows;
 use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
-use stepscope_base::{Span, StringId};
+use stepscope_base::{Span, StringId, StringTable};
 use stepscope_trace::{IoAction, IoEvent, IoLayer, ProcessId, Trace, TrackId};
 pub(crate) use sums::{IoSums, ratio};
 
@@ -38,6 +38,12 @@ impl IoCall {
     /// Whether it is no call, but a page of a mapped file that was touched.
     pub(crate) fn is_page_fault(&self) -> bool {
         self.event.layer == IoLayer::PageFault
+    }
+
+    /// Whether it is one half of a call that copies from file to file: its bytes took all of the call's time.
+    fn is_half(&self) -> bool {
+        let IoEvent { action, other_file, .. } = self.event;
+        action.moves_bytes() && other_file != StringTable::EMPTY && !self.event.has_failed()
     }
 }
 
@@ -132,6 +138,7 @@ pub(crate) fn per_s(number: i128, ns: i128) -> Option<i64> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::sums::Moved;
     use super::*;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
@@ -157,7 +164,7 @@ pub(crate) mod tests {
                 trace.slices.parent[slice.index()].filter(|id| trace.slices.kind(*id) == SliceKind::Annotation);
             let file = around.map_or_else(|| trace.strings.intern("file"), |id| trace.slices.name[id.index()]);
             let (layer, asked_bytes, offset, errno) = (IoLayer::Posix, bytes, None, None);
-            let other_file = stepscope_base::StringTable::EMPTY;
+            let other_file = StringTable::EMPTY;
             trace.io.push(IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno });
         }
         trace
@@ -223,6 +230,8 @@ pub(crate) mod tests {
         // One that failed copies nothing.
         let expected = ["read file 0-1500", "write target 1500-3000", "read file 4000-5000"];
         assert_eq!(calls.iter().map(shown).collect::<Vec<_>>(), expected);
+        let sums = IoSums::of(&calls[..2]);
+        assert_eq!([&sums.reads, &sums.writes].map(Moved::bytes_per_s), [Some(100_000_000); 2], "of the whole call");
         trace.io.iter_mut().for_each(|event| event.action = IoAction::Metadata);
         assert_eq!(io_calls(&trace, &Selection::default()).len(), 2);
     }

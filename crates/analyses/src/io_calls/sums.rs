@@ -128,7 +128,7 @@ impl Moved {
         let Some(bytes) = call.event.bytes else { return };
         self.sized += 1;
         self.bytes += i128::from(bytes);
-        self.sized_ns += i128::from(dur_ns);
+        self.sized_ns += i128::from(dur_ns) * if call.is_half() { 2 } else { 1 };
     }
 
     /// `None` where something moved and nothing says how much.
