@@ -18,13 +18,12 @@ use std::ffi::c_int;
 use std::time::Duration;
 use stepscope_recorder::{ForkLock, IoFunction, IoRecord, MonotonicTicks, io_call, set_own_metadata};
 
-/// Time from one reading of the rings to the next, while there are faults on files and while there are none; the second
-/// one while a ring fills so fast that it may be full soon.
+/// Time from one reading of the rings to the next, while there are faults on files, or a ring fills fast, and while there
+/// is neither.
 const SHORTEST: Duration = Duration::from_millis(10);
-const SHORT: Duration = Duration::from_millis(40);
-const LONGEST: Duration = Duration::from_millis(80);
+const LONGEST: Duration = Duration::from_millis(40);
 /// The next time it may fill some times as fast.
-const MOST_FILLED: f64 = 1.0 / 8.0;
+const MOST_FILLED: f64 = 1.0 / 16.0;
 const NEVER: Duration = Duration::from_secs(24 * 3_600);
 /// What another processor writes may be there a little later than what this one does, which came after it.
 const SETTLED_NS: i64 = 2_000_000;
@@ -195,8 +194,8 @@ impl Watch {
                 }
             }
         }
-        let longest = if filled > MOST_FILLED { SHORT } else { LONGEST };
-        self.period = if found.is_empty() { (self.period * 2).min(longest) } else { SHORTEST };
+        let is_quiet = found.is_empty() && filled < MOST_FILLED;
+        self.period = if is_quiet { (self.period * 2).min(LONGEST) } else { SHORTEST };
         found
     }
 
