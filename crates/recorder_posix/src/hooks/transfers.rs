@@ -29,8 +29,8 @@ fn offset(offset: off_t) -> Option<i64> {
     (offset >= 0).then_some(offset)
 }
 
-/// Bytes move from file to file, by what it is called where the first one is not watched if it is not. Where a place is
-/// null, the descriptor's position counts.
+/// Bytes move from file to file. The call is recorded as `function` when the first file is watched, and as `function_to`
+/// when only the second one is. Where a place is null, the descriptor's position counts.
 fn between(
     (function, function_to): (IoFunction, IoFunction),
     (from, from_place): (c_int, *mut off_t),
