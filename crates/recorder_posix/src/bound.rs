@@ -87,10 +87,8 @@ static IS_LEFT: AtomicBool = AtomicBool::new(false);
 /// Something is about to be loaded.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn look_soon() {
-    if SOON_LOOKS.swap(MOST_SOON, Ordering::Relaxed) == 0 && !stepscope_recorder::run_helper_task() {
-        SOON_LOOKS.store(0, Ordering::Relaxed);
-        IS_LEFT.store(true, Ordering::Relaxed);
-    }
+    SOON_LOOKS.store(MOST_SOON, Ordering::Relaxed);
+    IS_LEFT.store(!stepscope_recorder::run_helper_task(), Ordering::Relaxed);
 }
 
 /// The calling thread has time: it looks, where no other does.
