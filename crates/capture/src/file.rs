@@ -2,14 +2,15 @@
 
 #![allow(unsafe_code)]
 
+use crate::descriptor::{CaptureDescriptor, CaptureHandle};
 use crate::layout::{
     ClockKind, HEADER_BYTES, Header, MAGIC, SEGMENT_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, STOPPED_DISK_FULL,
     VERSION,
 };
 use crate::{CaptureError, ClockPoint, ProcessIdentity};
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,7 +34,7 @@ pub struct NewCapture {
 /// `CaptureFile` is dropped; the header page stays mapped for as long as the process lives, so that a late writer can
 /// still count what it drops.
 pub struct CaptureFile {
-    pub(crate) fd: OwnedFd,
+    descriptor: CaptureDescriptor,
     header: NonNull<Header>,
 }
 
@@ -47,24 +48,18 @@ impl CaptureFile {
     /// Creates the file, which must not exist, with its header and no segment.
     pub fn create(path: &Path, new: &NewCapture) -> Result<Self, CaptureError> {
         let io = |action, source| CaptureError::Io { action, source, path: path.into() };
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| io("create", error.into()))?;
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-        // SAFETY: `name` is a terminated string; the descriptor is checked and then owned.
-        let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
-        if fd < 0 {
-            return Err(io("create", std::io::Error::last_os_error()));
-        }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let opened = allocate(&fd, 0, HEADER_BYTES).and_then(|()| map(&fd, 0, HEADER_BYTES));
-        let header = opened.map_err(|error| {
+        let file = File::options().read(true).write(true).create_new(true).mode(0o644).open(path);
+        let file = file.map_err(|error| io("create", error))?;
+        let opened = allocate(&file, 0, HEADER_BYTES).and_then(|()| map(&file, 0, HEADER_BYTES));
+        let opened = opened.and_then(|header| Ok((header, CaptureDescriptor::new(file, path.into())?)));
+        let (header, descriptor) = opened.map_err(|error| {
             let _ = std::fs::remove_file(path);
             io("create", error)
         })?;
         let header = header.cast::<Header>();
         // SAFETY: the page is mapped for reading and writing, zeroed, aligned, and nobody else knows it yet.
         unsafe { header.write(first_header(new)) };
-        Ok(Self { fd, header })
+        Ok(Self { descriptor, header })
     }
 
     /// The header page.
@@ -73,11 +68,21 @@ impl CaptureFile {
         unsafe { self.header.as_ref() }
     }
 
+    /// The number of its descriptor, which the program may have closed.
+    pub fn descriptor(&self) -> RawFd {
+        self.descriptor.number()
+    }
+
+    pub(crate) fn file(&self) -> std::io::Result<CaptureHandle> {
+        self.descriptor.file()
+    }
+
     /// Adds a segment: disk space is reserved, the pages are mapped and touched, its header is written. Gives the
     /// address of its [`SEGMENT_BYTES`] bytes, which the caller alone may write.
     ///
     /// # Errors
-    /// When there is no room: the capture is then marked as stopped for a full disk.
+    /// When there is no room: the capture is then marked as stopped for a full disk. When the program has closed the
+    /// file, and its path leads nowhere.
     pub fn map_segment(&self) -> std::io::Result<NonNull<u8>> {
         if self.header().stopped.load(Ordering::Relaxed) & STOPPED_DISK_FULL != 0 {
             return Err(std::io::Error::from_raw_os_error(libc::ENOSPC));
@@ -88,7 +93,8 @@ impl CaptureFile {
     /// Takes the segment at `index` into use, which nobody uses: `generation` is its second word.
     pub(crate) fn map_segment_at(&self, index: u64, generation: u64) -> std::io::Result<NonNull<u8>> {
         let offset = HEADER_BYTES + index as usize * SEGMENT_BYTES;
-        let segment = allocate(&self.fd, offset, SEGMENT_BYTES).and_then(|()| map(&self.fd, offset, SEGMENT_BYTES));
+        let file = self.file()?;
+        let segment = allocate(&file, offset, SEGMENT_BYTES).and_then(|()| map(&file, offset, SEGMENT_BYTES));
         let segment = segment.inspect_err(|_| {
             self.header().stopped.fetch_or(STOPPED_DISK_FULL, Ordering::Relaxed);
         })?;
@@ -148,7 +154,7 @@ const PIECE_BYTES: usize = 32 << 10;
 
 /// Writes zeros, so that the range has disk space and writing to its mapping can never fail for want of it. The pages
 /// are then in memory already: mapping them costs half of what it would after reserving blocks alone.
-fn allocate(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
+fn allocate(file: &File, offset: usize, len: usize) -> std::io::Result<()> {
     static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
     // SAFETY: `limit` is filled by the call.
     let limit = unsafe {
@@ -162,16 +168,11 @@ fn allocate(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
     let mut done = 0;
     while done < len {
         let rest = &ZEROS[..(len - done).min(PIECE_BYTES)];
-        // SAFETY: `rest` is readable for its length.
-        let written =
-            unsafe { libc::pwrite(fd.as_raw_fd(), rest.as_ptr().cast(), rest.len(), (offset + done) as libc::off_t) };
-        match usize::try_from(written) {
+        match file.write_at(rest, (offset + done) as u64) {
             Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
             Ok(written) => done += written,
-            Err(_) => match std::io::Error::last_os_error() {
-                error if error.kind() == std::io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -195,11 +196,11 @@ fn touch(segment: NonNull<u8>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn map(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {
+fn map(file: &File, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh shared mapping of a range that `allocate` made part of the file.
     let address =
-        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as i64) };
+        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, file.as_raw_fd(), offset as i64) };
     if address == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }

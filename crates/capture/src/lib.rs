@@ -7,6 +7,8 @@
 mod clock;
 pub mod collectives;
 mod decode;
+#[cfg(target_os = "linux")]
+mod descriptor;
 pub mod device;
 mod error;
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use crate::ring::Ring;
 use crate::session::{STATE, Segment};
 use crate::snapshot::{SnapshotRequests, Snapshotter};
-use crate::{clock, counters, labels};
+use crate::{clock, counters, labels, own_descriptors};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,6 +19,9 @@ const CLOCK_PERIOD: Duration = Duration::from_secs(1);
 const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(1);
 /// Time from one sample of the counters to the next.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
+
+/// The thread's name, by which the library that records calls on files knows it: its descriptors are not the program's.
+pub const HELPER_THREAD: &str = "stepscope";
 
 /// What the thread does beside its own work.
 #[derive(Clone, Copy)]
@@ -60,7 +63,7 @@ impl Helper {
         let (is_stopping, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(SnapshotRequests::default()));
         let (seen_by_thread, requests_of_thread) = (Arc::clone(&is_stopping), Arc::clone(&requests));
         let spawn = || {
-            let name = std::thread::Builder::new().name("stepscope".into()).stack_size(256 << 10);
+            let name = std::thread::Builder::new().name(HELPER_THREAD.into()).stack_size(256 << 10);
             name.spawn(move || run(&file, ring, &requests_of_thread, &seen_by_thread)).ok()
         };
         with_signals_blocked(spawn).map(|join| Self { join, is_stopping, requests })
@@ -105,6 +108,7 @@ fn run(
     requests: &SnapshotRequests,
     is_stopping: &AtomicBool,
 ) {
+    own_descriptors::keep_only(file.descriptor());
     let (mut ring, mut snapshotter) = ring.unzip();
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();

@@ -25,6 +25,7 @@ mod launchers;
 mod lock;
 mod memory;
 mod names;
+mod own_descriptors;
 mod ring;
 mod session;
 mod snapshot;
@@ -39,7 +40,7 @@ pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
 pub use clock::{MonotonicTicks, ticks};
 pub use counters::{start_counters, stop_counters};
 pub use fork_state::{parent_window, publish_to_children};
-pub use helper::{HelperTask, run_helper_task, set_helper_task, with_signals_blocked};
+pub use helper::{HELPER_THREAD, HelperTask, run_helper_task, set_helper_task, with_signals_blocked};
 pub use io::{capture_number, define_file, io_call};
 pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,

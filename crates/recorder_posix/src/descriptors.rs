@@ -6,7 +6,7 @@ use crate::open_files::{self, OpenFile};
 use crate::paths::is_watched;
 use crate::recorded::{errno, set_errno};
 use crate::sockets::Peer;
-use crate::start::{is_inside, is_on, is_vforked};
+use crate::start::{has_own_descriptors, is_inside, is_on, is_vforked};
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -39,6 +39,7 @@ pub(crate) enum Of {
 pub(crate) fn of(descriptor: c_int) -> Of {
     match state(descriptor) {
         NOT_WATCHED => Of::Other,
+        _ if has_own_descriptors() => Of::Other,
         NOT_KNOWN => of_state(look_up(descriptor)),
         state => of_state(state),
     }
@@ -171,6 +172,9 @@ fn link_name(descriptor: c_int, buffer: &mut [u8; 32]) -> Option<&[u8]> {
 }
 
 fn set(descriptor: c_int, state: u32) {
+    if has_own_descriptors() {
+        return;
+    }
     let Some(slot) = slot(descriptor) else { return };
     let before = slot.swap(state, Ordering::AcqRel);
     if before >= FIRST {
@@ -214,6 +218,9 @@ pub(crate) fn closing_all(first: c_int, last: c_int) {
 
 /// `copy` is another descriptor of what `original` is of.
 pub(crate) fn duplicated(original: c_int, copy: c_int) {
+    if has_own_descriptors() {
+        return;
+    }
     let state = slot(original).map_or(NOT_KNOWN, |slot| slot.load(Ordering::Acquire));
     if state >= FIRST {
         open_files::get(state - FIRST).into_iter().for_each(OpenFile::link);

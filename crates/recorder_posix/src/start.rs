@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 use std::time::Duration;
-use stepscope_recorder::HelperTask;
+use stepscope_recorder::{HELPER_THREAD, HelperTask};
 
 /// The variables that tell a process what to record, and where its run is.
 const RUN: &str = "STEPSCOPE_RUN";
@@ -24,7 +24,9 @@ const RING: &str = "STEPSCOPE_IO_RING";
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static THREAD: Doing = const { Doing { is_inside: Cell::new(false), is_writing: Cell::new(false) } };
+    static THREAD: Doing = const {
+        Doing { is_inside: Cell::new(false), is_writing: Cell::new(false), descriptors: Cell::new(Descriptors::NotAsked) }
+    };
 }
 
 /// What the calling thread does for the recorder. A thread that writes a record is not inside: of what it calls then, nothing
@@ -32,6 +34,15 @@ thread_local! {
 struct Doing {
     is_inside: Cell<bool>,
     is_writing: Cell<bool>,
+    descriptors: Cell<Descriptors>,
+}
+
+/// Whose descriptors a thread's are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Descriptors {
+    NotAsked,
+    Programs,
+    Own,
 }
 
 /// Whether calls are recorded.
@@ -67,6 +78,26 @@ impl Drop for Inside {
 #[inline(always)]
 pub(crate) fn is_inside() -> bool {
     THREAD.with(|thread| thread.is_inside.get())
+}
+
+/// Whether the calling thread is the recorder's helper thread, of this library or of another part of the recorder: the
+/// numbers of its descriptors are of something else in the program.
+#[inline(always)]
+pub(crate) fn has_own_descriptors() -> bool {
+    THREAD.with(|thread| match thread.descriptors.get() {
+        Descriptors::NotAsked => ask_descriptors(thread),
+        descriptors => descriptors == Descriptors::Own,
+    })
+}
+
+#[cold]
+fn ask_descriptors(thread: &Doing) -> bool {
+    let mut name = [0_u8; 16];
+    // SAFETY: the system writes as much as there is room for.
+    unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr(), 0, 0, 0) };
+    let is_helper = CStr::from_bytes_until_nul(&name).is_ok_and(|name| name.to_bytes() == HELPER_THREAD.as_bytes());
+    thread.descriptors.set(if is_helper { Descriptors::Own } else { Descriptors::Programs });
+    is_helper
 }
 
 /// The calling thread begins to write a record; false where it is at it.

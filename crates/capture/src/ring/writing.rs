@@ -9,8 +9,8 @@ use crate::layout::{
 };
 use std::fs::File;
 use std::io::{ErrorKind, Result};
-use std::mem::{ManuallyDrop, offset_of};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::mem::offset_of;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -41,7 +41,7 @@ impl CaptureFile {
     /// # Errors
     /// When the file cannot be read.
     pub fn read_segment(&self, index: u64, bytes: &mut [u8]) -> Result<()> {
-        self.with_file(|file| file.read_exact_at(bytes, place_of(index)))
+        self.file()?.read_exact_at(bytes, place_of(index))
     }
 
     /// Evicts what was recorded until `at_ticks`, of which the segment at `index` is the last. Nobody uses it any
@@ -52,15 +52,16 @@ impl CaptureFile {
     pub fn give_up_segment(&self, index: u64, at_ticks: u64) -> Result<()> {
         // First: a process that is killed between the two has evicted less than it says.
         self.header().given_up_ticks.store(at_ticks.max(1), Ordering::Release);
-        self.with_file(|file| file.write_all_at(&[0; 8], place_of(index)))
+        self.file()?.write_all_at(&[0; 8], place_of(index))
     }
 
     /// Gives the disk space of a segment back that was evicted. Where the file system cannot do so, it stays.
     pub fn release_segment(&self, index: u64) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let len = SEGMENT_BYTES as libc::off_t;
+        let Ok(file) = self.file() else { return };
         // SAFETY: a plain system call.
-        unsafe { libc::fallocate(self.fd.as_raw_fd(), mode, place_of(index) as libc::off_t, len) };
+        unsafe { libc::fallocate(file.as_raw_fd(), mode, place_of(index) as libc::off_t, len) };
     }
 
     /// Takes a segment into use again that was evicted; `generation` is larger than ever before.
@@ -111,17 +112,11 @@ impl CaptureFile {
         file.write_all_at(&reason_segment(kept, copy), place_of(kept))?;
         file.set_len(place_of(kept + 1))?;
         let mut header = [0; HEADER_BYTES];
-        self.with_file(|from| from.read_exact_at(&mut header, 0))?;
+        self.file()?.read_exact_at(&mut header, 0)?;
         header[offset_of!(Header, closed)] = 1;
         header[offset_of!(Header, segments)..][..8].copy_from_slice(&(kept + 1).to_le_bytes());
         // Last: without a header it is no capture.
         file.write_all_at(&header, 0)
-    }
-
-    fn with_file<R>(&self, f: impl FnOnce(&File) -> Result<R>) -> Result<R> {
-        // SAFETY: the descriptor is open for as long as `self`, and never closed by this `File`.
-        let file = ManuallyDrop::new(unsafe { File::from_raw_fd(self.fd.as_raw_fd()) });
-        f(&file)
     }
 }
 
