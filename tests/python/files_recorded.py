@@ -35,7 +35,7 @@ NOT_COMPARED = {
     *("getdents64", "readdir", "execve", "ioctl", "fcntl", "getcwd", "chdir", "readlink", "access", "stat", "fflush"),
     # Those on addresses, of which the system does not say which file is there; and what is no call.
     *("munmap", "madvise", "msync"),
-    *("major page fault", "minor page fault (one in 64)"),
+    *("major page fault", "minor page fault (one in 64)", "major page fault (place sampled)"),
 }
 
 

@@ -173,6 +173,7 @@ calls! {
     114 Tmpfile "tmpfile" Stdio Open;
     120 MajorFault "major page fault" PageFault Read;
     121 MinorFault "minor page fault (one in 64)" PageFault Metadata;
+    122 SampledFault "major page fault (place sampled)" PageFault Read;
     130 MpiFileOpen "MPI_File_open" MpiIo Open;
     131 MpiFileClose "MPI_File_close" MpiIo Metadata;
     132 MpiFileDelete "MPI_File_delete" MpiIo Metadata;

@@ -30,6 +30,11 @@ impl<T> ForkLock<T> {
         ForkGuard { lock: self }
     }
 
+    /// `None` where somebody has it.
+    pub fn try_lock(&self) -> Option<ForkGuard<'_, T>> {
+        (!self.is_taken.swap(true, Ordering::Acquire)).then(|| ForkGuard { lock: self })
+    }
+
     /// Releases a lock whose guard was forgotten.
     pub fn force_unlock(&self) {
         self.is_taken.store(false, Ordering::Release);

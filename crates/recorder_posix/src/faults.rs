@@ -4,17 +4,22 @@
 //! a ring for each processor: faults, and what is mapped ─▶ in order of time ─▶ which file is it of? ─▶ a record
 //! ```
 //!
-//! The helper thread reads the rings; a thread that faults does not notice.
+//! The helper thread reads the rings; a thread that faults does not notice. Where the system does not permit rings, the
+//! thread looks now and then which pages are new in memory: [`sampled`].
 
 mod mappings;
 mod ring;
+mod sampled;
 
 use crate::files::File;
-use crate::recorded::capture_with;
+use crate::recorded::{capture_with, errno, set_errno};
 use crate::start::Inside;
 use mappings::{Mappings, mapped_file};
 use ring::{Entry, Faults, Place, Ring, What};
+use sampled::{ReadPage, Sampler, TABLE};
 use std::ffi::c_int;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use stepscope_recorder::{ForkLock, IoFunction, IoRecord, MonotonicTicks, io_call, set_own_metadata};
 
@@ -30,17 +35,22 @@ const SETTLED_NS: i64 = 2_000_000;
 /// All that is mapped is asked for at most this often.
 const ASKED_NS: i64 = 1_000_000_000;
 
-/// Metadata: why none are recorded, and how many are missing.
+/// Metadata: why none are recorded, why they are sampled, and how many are missing.
 const REFUSED: &str = "page_faults_refused";
+const SAMPLED: &str = "page_faults_sampled";
 const LOST: &str = "page_faults_lost";
 
+/// Whether they are sampled, as far as anybody has begun to.
+static ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
 static WATCH: ForkLock<Option<Watch>> = ForkLock::new(None);
 
 /// What is known of the faults of this process.
 struct Watch {
     rings: Vec<Ring>,
-    /// Why there are no more.
-    refused: Option<c_int>,
+    /// Where there are none.
+    sampler: Option<Sampler>,
+    /// What is to be said of those that are missing.
+    refused: Option<(&'static str, String)>,
     pid: u32,
     clock: MonotonicTicks,
     mappings: Mappings,
@@ -58,7 +68,7 @@ struct Watch {
 struct Found {
     ticks: u64,
     tid: u32,
-    faults: Faults,
+    function: IoFunction,
     file: &'static File,
     offset: u64,
 }
@@ -76,6 +86,7 @@ pub(crate) fn in_child() {
     WATCH.force_unlock();
     // The rings are not mapped here.
     std::mem::forget(WATCH.lock().take());
+    ARE_SAMPLED.store(false, Ordering::Relaxed);
 }
 
 /// A capture is being opened: the faults of this process are watched from now on.
@@ -88,6 +99,29 @@ pub(crate) fn begin() {
 /// They are watched no longer.
 pub(crate) fn end() {
     *WATCH.lock() = None;
+    ARE_SAMPLED.store(false, Ordering::Relaxed);
+}
+
+/// A part of a file is about to be unmapped: where faults are sampled, its pages are looked up before.
+#[inline]
+pub(crate) fn unmapping(addresses: &Range<u64>, file: &'static File, offset: u64) {
+    if ARE_SAMPLED.load(Ordering::Relaxed) {
+        sample_before_unmapped(addresses, file, offset);
+    }
+}
+
+#[cold]
+fn sample_before_unmapped(addresses: &Range<u64>, file: &'static File, offset: u64) {
+    let reason = errno();
+    let Some(inside) = Inside::enter() else { return };
+    let found = WATCH.try_lock().and_then(|mut watch| {
+        let watch = watch.as_mut()?;
+        let pages = watch.sampler.as_mut()?.look_at(addresses, file, offset);
+        Some(Watch::sampled(pages))
+    });
+    drop(inside);
+    found.iter().flatten().for_each(write);
+    set_errno(reason);
 }
 
 /// Records what has happened and settled; the time until more is to be expected.
@@ -106,16 +140,16 @@ fn record(is_last: bool) -> Duration {
     let (found, period, lost, refused) = {
         let mut watch = WATCH.lock();
         let Some(watch) = &mut *watch else { return NEVER };
-        let refused = watch.refused.take();
         let found = watch.collect(is_last);
+        let refused = watch.refused.take();
         let lost = (watch.lost != watch.lost_said).then_some(watch.lost);
         watch.lost_said = watch.lost;
-        (found, if watch.rings.is_empty() { NEVER } else { watch.period }, lost, refused)
+        (found, watch.period, lost, refused)
     };
     // Outside of the lock: a thread that opens a capture holds that of the recorder, and waits for ours.
     found.iter().for_each(write);
     lost.into_iter().for_each(|lost| set_own_metadata(LOST, &lost.to_string()));
-    refused.into_iter().for_each(|reason| set_own_metadata(REFUSED, &reason_of(reason)));
+    refused.into_iter().for_each(|(key, reason)| set_own_metadata(key, &reason));
     period
 }
 
@@ -128,10 +162,7 @@ fn reason_of(error: c_int) -> String {
 fn write(found: &Found) {
     let Some(capture) = capture_with(found.file) else { return };
     let record = IoRecord {
-        function: match found.faults {
-            Faults::Major => IoFunction::MajorFault,
-            Faults::Minor => IoFunction::MinorFault,
-        },
+        function: found.function,
         errno: 0,
         duration_ticks: 0,
         file: found.file.number,
@@ -148,9 +179,12 @@ impl Watch {
     fn open() -> Self {
         let mut rings = Vec::new();
         let refused = open_rings(&mut rings).err();
+        let sampler = (refused.is_some() && rings.is_empty()).then(Sampler::default);
+        let key = if sampler.is_some() { SAMPLED } else { REFUSED };
         Self {
             rings,
-            refused,
+            sampler,
+            refused: refused.map(|error| (key, reason_of(error))),
             pid: std::process::id(),
             clock: MonotonicTicks::since_now(),
             mappings: Mappings::default(),
@@ -165,6 +199,9 @@ impl Watch {
 
     /// The faults on files since, as far as they have settled; all where it is the last time.
     fn collect(&mut self, is_last: bool) -> Vec<Found> {
+        if self.sampler.is_some() {
+            return self.sample();
+        }
         let now_ns = monotonic_ns();
         let mut filled = 0.0_f64;
         for ring in &self.rings {
@@ -190,13 +227,35 @@ impl Watch {
                 What::Fault { faults, tid, address } => {
                     let place = self.mappings.find(address).or_else(|| self.ask(address, faults, now_ns));
                     let ticks = ticks_at(time_ns);
-                    found.extend(place.map(|(file, offset)| Found { ticks, tid, faults, file, offset }));
+                    let function = match faults {
+                        Faults::Major => IoFunction::MajorFault,
+                        Faults::Minor => IoFunction::MinorFault,
+                    };
+                    found.extend(place.map(|(file, offset)| Found { ticks, tid, function, file, offset }));
                 }
             }
         }
         let is_quiet = found.is_empty() && filled < MOST_FILLED;
         self.period = if is_quiet { (self.period * 2).min(LONGEST) } else { SHORTEST };
         found
+    }
+
+    /// What is new in memory. Where that cannot be found out, nobody looks again.
+    fn sample(&mut self) -> Vec<Found> {
+        let looked = self.sampler.as_mut().map_or(Ok((Vec::new(), NEVER)), Sampler::look);
+        let (pages, period) = looked.unwrap_or_else(|error| {
+            self.refused = self.refused.take().map(|(_, reason)| (REFUSED, format!("{reason}; {TABLE}: {error}")));
+            self.sampler = None;
+            (Vec::new(), NEVER)
+        });
+        self.period = period;
+        ARE_SAMPLED.store(self.sampler.is_some(), Ordering::Relaxed);
+        Self::sampled(pages)
+    }
+
+    fn sampled(pages: Vec<ReadPage>) -> Vec<Found> {
+        let (ticks, function) = (stepscope_recorder::ticks(), IoFunction::SampledFault);
+        pages.into_iter().map(|ReadPage { tid, file, offset }| Found { ticks, tid, function, file, offset }).collect()
     }
 
     /// Asks the system what is mapped, where that may tell more of an address.

@@ -168,6 +168,8 @@ finding_codes! {
         "memory was recorded with interruptions: PyTorch's count of allocated bytes still includes what was freed in between";
     PageFaultsNotRecorded = "capture.page_faults_not_recorded", Info,
         "the system does not permit counting page faults, or not all of them: what was read through mapped files is not known";
+    PageFaultsSampled = "capture.page_faults_sampled", Info,
+        "the system does not permit recording each page fault: as many as it counts are recorded, with the thread; which page of a mapped file it was, and when, is found by looking ten times a second";
     PageFaultsLost = "capture.page_faults_lost", Suspect,
         "page faults came faster than they were read, or what was mapped changed too fast: some are missing";
     IoBytesNotSeen = "capture.io_bytes_not_seen", Suspect,

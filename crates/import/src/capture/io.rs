@@ -49,8 +49,14 @@ impl AlignedCapture<'_> {
         let who = || {
             format!("{} (pid {})", metadata_value(capture, "process_name").unwrap_or("process"), capture.process.pid)
         };
-        if let Some(reason) = metadata_value(capture, "page_faults_refused") {
-            findings.add(FindingCode::PageFaultsNotRecorded, || format!("{}: {reason}", who()));
+        let faults = [
+            ("page_faults_refused", FindingCode::PageFaultsNotRecorded),
+            ("page_faults_sampled", FindingCode::PageFaultsSampled),
+        ];
+        for (key, code) in faults {
+            if let Some(reason) = metadata_value(capture, key) {
+                findings.add(code, || format!("{}: {reason}", who()));
+            }
         }
         let lost: u64 = metadata_value(capture, "page_faults_lost").and_then(|lost| lost.parse().ok()).unwrap_or(0);
         if lost > 0 {

@@ -1,6 +1,7 @@
 //! Files are mapped into memory, which is given back, written to the file, advised on.
 
 use crate::descriptors::watched;
+use crate::faults::unmapping;
 use crate::mapped_files::{first_of, mapped, mapped_at, unmapped};
 use crate::real::hooks;
 use crate::recorded::{Call, timed, timed_with_error};
@@ -51,6 +52,7 @@ fn unmap(memory: (*mut c_void, size_t), real: impl FnOnce() -> c_int) -> c_int {
     if is_vforked() {
         return real();
     }
+    unmapping(&addresses, file, offset);
     unmapped(&addresses);
     timed(real, |_| Call { asked: Some(memory.1 as u64), offset: Some(offset), ..Call::on(Munmap, Some(file)) })
 }
