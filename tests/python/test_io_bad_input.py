@@ -2,6 +2,7 @@
 
 import ctypes.util
 import errno
+import os
 import sys
 import textwrap
 
@@ -86,6 +87,24 @@ def test_signal_handlers_that_read_in_the_middle(tmp_path):
     assert offsets_of(tmp_path, "pread", "other") == list(range(handled))
     assert [len(offsets_of(tmp_path, name, "third")) for name in ("open", "read", "close")] == 3 * [opened]
     assert "capture.io_calls_refused" not in runs.findings(tmp_path / "run")
+
+
+def test_paths_that_are_not_utf_8_are_told_apart(tmp_path):
+    (tmp_path / "data").mkdir()
+    names = {
+        b"M\xfcller": "M\\xfcller",
+        b"M\xe4ller": "M\\xe4ller",
+        "Müller".encode(): "Müller",
+        rb"M\xfcller": r"M\x5cxfcller",
+    }
+    for size, name in enumerate(names, 1):
+        with open(os.path.join(os.fsencode(tmp_path / "data"), name), "wb") as file:
+            file.write(bytes(size))
+    program = "import os; [open(b'data/' + name, 'rb').read() for name in os.listdir(b'data')]"
+    succeed([*record("run", "--io-include", "data"), sys.executable, "-c", program], tmp_path)
+    rows = rows_by_file(tmp_path)
+    read = {file: max(row["bytes"] for row in rows[file] if row["name"] == "read") for file in names.values()}
+    assert read == {text: size for size, text in enumerate(names.values(), 1)}
 
 
 def test_descriptors_that_come_over_a_socket(tmp_path):

@@ -19,6 +19,7 @@ mod event_list;
 mod events;
 mod inputs;
 mod parts;
+mod paths;
 mod process;
 mod rare_events;
 mod record;

@@ -1,6 +1,7 @@
 //! What holds for the whole process, whichever thread wrote it down.
 
 use super::inputs::InputsTable;
+use super::paths::text_of_path;
 use super::record::Record;
 use crate::clock::ClockPoint;
 use crate::layout::{BeginWord, Tag};
@@ -51,7 +52,7 @@ impl ProcessRecords {
         let (low, high) = record.halves(0);
         match record.tag {
             Tag::Name => set_text(&mut self.names, low, record.text(8, high as usize)),
-            Tag::File => set_text(&mut self.files, low, record.text(8, high as usize)),
+            Tag::File => set_text(&mut self.files, low, text_of_path(record.bytes(8, high as usize))),
             Tag::Overload => set_text(&mut self.overloads, low, record.text(8, high as usize)),
             Tag::Inputs => self.inputs.learn(low, record.bytes(8, high as usize)),
             Tag::InputsInPlace => self.inputs.learn_in_place(record.bytes(8, low as usize)),
