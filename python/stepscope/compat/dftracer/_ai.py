@@ -61,14 +61,6 @@ class DFTracerAI(Traced):
     def name(self):
         return self._name
 
-    def __enter__(self):
-        if self._is_on():
-            self._begin(self._event())
-        return self
-
-    def __exit__(self, exc_type, exc_val, exc_tb):
-        self._end((exc_type, exc_val, exc_tb))
-
     def __call__(self, fn=None, *, enable=None, epoch=None, step=None, image_idx=None, image_size=None, args=None):
         """The same with these arguments, which are of it alone; or a decorated function."""
         traced = self._with(self._name, given(epoch, step, image_idx, image_size, args), enable)
@@ -182,6 +174,3 @@ def _tree():
 
 
 ai = _tree()
-
-for own in (DFTracerAI.__enter__, DFTracerAI.__exit__):
-    _recorder.hide(own.__code__)

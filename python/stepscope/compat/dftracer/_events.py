@@ -132,6 +132,14 @@ class Traced:
         entry[1].__exit__(*exc)
         return True
 
+    def __enter__(self):
+        if self._is_on():
+            self._begin(self._event())
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self._end((exc_type, exc_val, exc_tb))
+
     def _add(self, arguments):
         """Arguments of the event that is open, else of those to come."""
         entry = next((entry for entry in reversed(_open.get()) if entry[0] is self), None)
@@ -191,14 +199,6 @@ class DftFn(Traced):
     ):
         name = name or sys._getframe(_depth).f_code.co_name
         super().__init__(cat, name, given(epoch, step, image_idx, image_size), enable)
-
-    def __enter__(self):
-        if self._is_on():
-            self._begin(self._event())
-        return self
-
-    def __exit__(self, exc_type, exc_val, exc_tb):
-        self._end((exc_type, exc_val, exc_tb))
 
     def update(self, epoch=None, step=None, image_idx=None, image_size=None, args=None):
         """Arguments of the event that is open here, else of those that follow."""
@@ -400,5 +400,5 @@ def get_default_args(func):
     return {name: each.default for name, each in parameters if each.default is not inspect.Parameter.empty}
 
 
-for own in (DftFn.__enter__, DftFn.__exit__, _Call.__enter__, _Call.__exit__, Traced._begin, Traced._end, turns):
+for own in (Traced.__enter__, Traced.__exit__, _Call.__enter__, _Call.__exit__, Traced._begin, Traced._end, turns):
     _recorder.hide(own.__code__)
