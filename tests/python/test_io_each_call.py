@@ -41,7 +41,7 @@ ELSEWHERE = {
         "vfork",
         "_Fork",
     ),
-    *("dlopen", "io_submit", "io_getevents", "io_pgetevents"),
+    *("dlopen", "io_submit", "io_getevents", "io_pgetevents", "connect"),
     *("socket", "socketpair", "accept", "accept4", "pipe", "pipe2", "eventfd", "epoll_create", "epoll_create1"),
     *("memfd_create", "send", "sendto", "sendmsg", "sendmmsg", "recv", "__recv_chk", "recvfrom", "__recvfrom_chk"),
     *("recvmsg", "recvmmsg"),

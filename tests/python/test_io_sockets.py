@@ -1,14 +1,16 @@
 """What goes over sockets is counted for each process, as the programs and the system count it."""
 
+import errno
 import re
 import signal
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 
 import pytest
 import runs
-from files_recorded import can_trace, record, succeed
+from files_recorded import can_trace, record, rows_of, succeed
 
 NAMES = ("network", "unix_socket")
 KINDS = ("calls", "received_bytes", "sent_bytes")
@@ -39,78 +41,80 @@ def counted(run):
     return [tuple(tuple(row[f"{name}_{kind}"] for kind in KINDS) for name in NAMES) for row in rows]
 
 
+EACH = """
+    import array, ctypes, os, socket
+    libc = ctypes.CDLL(None)
+    listening = socket.create_server(("127.0.0.1", 0))
+    one = socket.create_connection(listening.getsockname())
+    other, _ = listening.accept()
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    left, right = socket.socketpair()
+    # Sent and received at once.
+    both = ((one, other), (left, right))
+
+    def whole(socket_, size, *flags):
+        return socket_.recv(size, socket.MSG_WAITALL | sum(flags))
+
+    for source, target in both:
+        source.send(b"a" * 1)
+        assert whole(target, 1, socket.MSG_PEEK) == whole(target, 1)
+        source.sendmsg([b"b" * 10, b"c" * 20])
+        assert target.recvmsg(30, 0, socket.MSG_WAITALL)[0] == b"b" * 10 + b"c" * 20
+        os.write(source.fileno(), b"d" * 100)
+        assert len(os.read(target.fileno(), 100)) == 100
+        os.writev(source.fileno(), [b"e" * 300, b"f" * 700])
+        buffers = [bytearray(500), bytearray(500)]
+        assert os.readv(target.fileno(), buffers) == 1_000
+        # A copy of a descriptor, and one that nobody saw being made.
+        copy = os.dup(source.fileno())
+        os.write(copy, b"g" * 10_000)
+        os.close(copy)
+        assert len(whole(target, 10_000)) == 10_000
+        unseen = libc.syscall(32, target.fileno())
+        left_over = 50_000 if source is left else 0
+        source.sendall(b"h" * left_over)
+        while left_over:
+            left_over -= len(os.read(unseen, left_over))
+        # Nothing is there.
+        target.setblocking(False)
+        try:
+            target.recv(1)
+            raise SystemExit("there was something")
+        except BlockingIOError:
+            pass
+    # Datagrams, several at once, and a file.
+    to, by = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    to.bind(("127.0.0.1", 0))
+    by.sendto(b"i" * 1_000, to.getsockname())
+    assert len(to.recvfrom(2_000)[0]) == 1_000
+    by.connect(to.getsockname())
+
+    class Vector(ctypes.Structure):
+        _fields_ = [("base", ctypes.c_char_p), ("len", ctypes.c_size_t)]
+
+    class Message(ctypes.Structure):
+        _fields_ = [
+            ("name", ctypes.c_void_p), ("name_len", ctypes.c_uint), ("vectors", ctypes.POINTER(Vector)),
+            ("count", ctypes.c_size_t), ("control", ctypes.c_void_p), ("control_len", ctypes.c_size_t),
+            ("flags", ctypes.c_size_t), ("len", ctypes.c_uint),
+        ]
+
+    vectors = [Vector(b"j" * 2_000, 2_000) for _ in range(3)]
+    messages = (Message * 3)(*(Message(vectors=ctypes.pointer(vector), count=1) for vector in vectors))
+    assert libc.sendmmsg(by.fileno(), messages, 3, 0) == 3
+    assert libc.recvmmsg(to.fileno(), messages, 3, 0, None) == 3
+    with open("file", "rb") as file:
+        assert os.sendfile(one.fileno(), file.fileno(), 0, 4) == 4
+    # Not counted: to the kernel itself, and pipes.
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    source, target = os.pipe()
+    os.write(target, b"k" * 100)
+    os.read(source, 100)
+"""
+
+
 def test_every_function_and_kind_of_socket_counts_once(tmp_path):
-    program = """
-        import array, ctypes, os, socket
-        libc = ctypes.CDLL(None)
-        listening = socket.create_server(("127.0.0.1", 0))
-        one = socket.create_connection(listening.getsockname())
-        other, _ = listening.accept()
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        left, right = socket.socketpair()
-        # Sent and received at once.
-        both = ((one, other), (left, right))
-
-        def whole(socket_, size, *flags):
-            return socket_.recv(size, socket.MSG_WAITALL | sum(flags))
-
-        for source, target in both:
-            source.send(b"a" * 1)
-            assert whole(target, 1, socket.MSG_PEEK) == whole(target, 1)
-            source.sendmsg([b"b" * 10, b"c" * 20])
-            assert target.recvmsg(30, 0, socket.MSG_WAITALL)[0] == b"b" * 10 + b"c" * 20
-            os.write(source.fileno(), b"d" * 100)
-            assert len(os.read(target.fileno(), 100)) == 100
-            os.writev(source.fileno(), [b"e" * 300, b"f" * 700])
-            buffers = [bytearray(500), bytearray(500)]
-            assert os.readv(target.fileno(), buffers) == 1_000
-            # A copy of a descriptor, and one that nobody saw being made.
-            copy = os.dup(source.fileno())
-            os.write(copy, b"g" * 10_000)
-            os.close(copy)
-            assert len(whole(target, 10_000)) == 10_000
-            unseen = libc.syscall(32, target.fileno())
-            left_over = 50_000 if source is left else 0
-            source.sendall(b"h" * left_over)
-            while left_over:
-                left_over -= len(os.read(unseen, left_over))
-            # Nothing is there.
-            target.setblocking(False)
-            try:
-                target.recv(1)
-                raise SystemExit("there was something")
-            except BlockingIOError:
-                pass
-        # Datagrams, several at once, and a file.
-        to, by = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
-        to.bind(("127.0.0.1", 0))
-        by.sendto(b"i" * 1_000, to.getsockname())
-        assert len(to.recvfrom(2_000)[0]) == 1_000
-        by.connect(to.getsockname())
-
-        class Vector(ctypes.Structure):
-            _fields_ = [("base", ctypes.c_char_p), ("len", ctypes.c_size_t)]
-
-        class Message(ctypes.Structure):
-            _fields_ = [
-                ("name", ctypes.c_void_p), ("name_len", ctypes.c_uint), ("vectors", ctypes.POINTER(Vector)),
-                ("count", ctypes.c_size_t), ("control", ctypes.c_void_p), ("control_len", ctypes.c_size_t),
-                ("flags", ctypes.c_size_t), ("len", ctypes.c_uint),
-            ]
-
-        vectors = [Vector(b"j" * 2_000, 2_000) for _ in range(3)]
-        messages = (Message * 3)(*(Message(vectors=ctypes.pointer(vector), count=1) for vector in vectors))
-        assert libc.sendmmsg(by.fileno(), messages, 3, 0) == 3
-        assert libc.recvmmsg(to.fileno(), messages, 3, 0, None) == 3
-        with open("file", "rb") as file:
-            assert os.sendfile(one.fileno(), file.fileno(), 0, 4) == 4
-        # Not counted: to the kernel itself, and pipes.
-        kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-        source, target = os.pipe()
-        os.write(target, b"k" * 100)
-        os.read(source, 100)
-    """
-    command = write(tmp_path, program)
+    command = write(tmp_path, EACH)
     succeed([*record("run"), *command], tmp_path)
     bytes_ = 1 + 30 + 100 + 1_000 + 10_000
     ((network, unix),) = counted(tmp_path / "run")
@@ -153,19 +157,22 @@ SERVED = """
     asyncio.run(streams())
     server.shutdown()
 """
+CALLS = "trace=read,write,readv,writev,sendto,recvfrom,sendmsg,recvmsg,sendfile"
+STRACE = ["strace", "-f", "-qq", "-yy", "-s", "0", "-e", CALLS]
+needs_tracing = pytest.mark.skipif(not can_trace(), reason="strace cannot trace here")
+# What system calls are called that have another name than the function.
+SYSTEM = {
+    **{f"{name} (socket)": name for name in ("read", "readv", "write", "writev")},
+    "recv": "recvfrom",
+    "send": "sendto",
+}
 CALL = re.compile(r"^\d+ +(\w+)\(\d+<(TCP|UNIX)[^>]*>.*\) += (\d+)$")
 
 
-@pytest.mark.skipif(not can_trace(), reason="strace cannot trace here")
-def test_servers_and_streams_move_what_the_system_sees(tmp_path):
-    (tmp_path / "data").write_bytes(bytes(1_000_000))
-    command = write(tmp_path, SERVED)
-    calls = "trace=read,write,readv,writev,sendto,recvfrom,sendmsg,recvmsg,sendfile"
-    strace = ["strace", "-f", "-qq", "-yy", "-s", "0", "-e", calls, "-o", tmp_path / "strace.log"]
-    succeed([*record("run"), *strace, *command], tmp_path)
-    seen = {"TCP": [0, 0, 0], "UNIX": [0, 0, 0]}
+def seen_by_system(folder):
+    """Each call that moved bytes over a socket: its name, the kind of the socket, and the bytes."""
     unfinished = {}
-    for line in (tmp_path / "strace.log").read_text().splitlines():
+    for line in (folder / "strace.log").read_text().splitlines():
         thread = line.split()[0]
         if line.endswith("<unfinished ...>"):
             unfinished[thread] = line.removesuffix("<unfinished ...>")
@@ -173,13 +180,70 @@ def test_servers_and_streams_move_what_the_system_sees(tmp_path):
         resumed = re.match(r"\d+ +<\.\.\. \w+ resumed>(.*)", line)
         call = CALL.match(unfinished.pop(thread) + resumed[1] if resumed else line)
         if call and "MSG_PEEK" not in line and int(call[3]):
-            sums = seen[call[2]]
-            sums[0] += 1
-            sums[1 if call[1].startswith("re") else 2] += int(call[3])
+            yield call[1], call[2], int(call[3])
+
+
+@needs_tracing
+def test_servers_and_streams_move_what_the_system_sees(tmp_path):
+    (tmp_path / "data").write_bytes(bytes(1_000_000))
+    command = write(tmp_path, SERVED)
+    succeed([*record("run"), *STRACE, "-o", tmp_path / "strace.log", *command], tmp_path)
+    seen = {"TCP": [0, 0, 0], "UNIX": [0, 0, 0]}
+    for name, kind, size in seen_by_system(tmp_path):
+        sums = seen[kind]
+        sums[0] += 1
+        sums[1 if name.startswith("re") else 2] += size
     assert seen["TCP"][1] > 5_600_000
     # Beside the program there is `strace`, which moves nothing.
     moved = [sums for sums in counted(tmp_path / "run") if any(map(sum, sums))]
     assert moved == [(tuple(seen["TCP"]), tuple(seen["UNIX"]))]
+
+
+def recorded(folder, command, *options):
+    """The rows of calls on sockets."""
+    stepscope = [runs.COMMAND, "record", "--io=net", *options, "--output", "run", "--"]
+    succeed([*stepscope, *command], folder)
+    return [row for row in rows_of(folder / "run") if row["file"].startswith(("tcp", "udp", "unix"))]
+
+
+@needs_tracing
+def test_calls_that_are_recorded_are_those_that_the_system_sees(tmp_path):
+    (tmp_path / "data").write_bytes(bytes(1_000_000))
+    command = write(tmp_path, SERVED)
+    rows = recorded(tmp_path, [*STRACE, "-o", tmp_path / "strace.log", *command])
+    moved = [row for row in rows if row["bytes"]]
+    ours = Counter((SYSTEM.get(row["name"], row["name"]), row["file"][:3], row["bytes"]) for row in moved)
+    theirs = Counter((name, {"TCP": "tcp", "UNIX": "uni"}[kind], size) for name, kind, size in seen_by_system(tmp_path))
+    # What a file sends is a call on the file.
+    assert ours == Counter({key: count for key, count in theirs.items() if key[0] != "sendfile"})
+    connects = [row for row in rows if row["name"] == "connect"]
+    assert len(connects) == 6 and all(re.fullmatch(r"tcp:127\.0\.0\.1:\d+", row["file"]) for row in connects)
+    # Waiting for an answer takes time, and what lies between is in order.
+    assert all(row["dur_ns"] > 0 for row in moved)
+
+
+def test_every_function_is_recorded_with_its_peer(tmp_path):
+    rows = recorded(tmp_path, write(tmp_path, EACH))
+    moved = {row["name"] for row in rows if row["bytes"]}
+    names = {"recv", "recvfrom", "recvmsg", "recvmmsg", "send", "sendto", "sendmsg", "sendmmsg"}
+    assert moved == names | {f"{name} (socket)" for name in ("read", "readv", "write", "writev")}
+    assert {row["file"].split(":")[0] for row in rows} == {"tcp", "udp", "unix"}
+    (several,) = [row for row in rows if row["name"] == "recvmmsg"]
+    assert several["bytes"] == 6_000
+    (empty, *_) = [row for row in rows if row["name"] == "recv" and row["errno"]]
+    assert (empty["errno"], empty["bytes"]) == (errno.EAGAIN, 0)
+    # They are counted as without.
+    ((network, unix),) = counted(tmp_path / "run")
+    assert network[1] == 1 + 30 + 100 + 1_000 + 10_000 + 7_000 and unix[1] == 1 + 30 + 100 + 1_000 + 10_000 + 50_000
+    files = runs.analyze("io_files", tmp_path / "run")["results"]
+    datagrams = [row for row in files if (row["file"] or "").startswith("udp:")]
+    assert sum(row["write_bytes"] or 0 for row in datagrams) == 6_000
+    layers = [
+        row
+        for row in runs.analyze("io_summary", tmp_path / "run", "--group-by", "layer")["results"]
+        if row["layer"] == "net"
+    ]
+    assert sum(row["read_bytes"] for row in layers) == network[1] + unix[1]
 
 
 def test_each_process_has_its_own_and_threads_that_ended_count(tmp_path):

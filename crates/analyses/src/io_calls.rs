@@ -54,7 +54,12 @@ impl Shared for Vec<IoCall> {
     }
 }
 
-/// Every call asked for that lies in no other call on a file of its thread, by thread and start.
+/// Every call on a socket asked for.
+pub(crate) fn socket_calls(context: &AnalysisContext<'_>) -> Vec<IoCall> {
+    calls(context.trace, context.selection, |event| event.layer == IoLayer::Net)
+}
+
+/// Every call asked for that lies in no other call on a file of its thread, by thread and start; none on sockets.
 pub(crate) fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
     // The slices before this one lie in the last call, or before it.
     let mut beyond = 0;
@@ -64,7 +69,7 @@ pub(crate) fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
         if is_outermost {
             beyond = end_of(trace, at);
         }
-        is_outermost
+        is_outermost && event.layer != IoLayer::Net
     })
 }
 

@@ -20,6 +20,9 @@
 //! started: a worker of a `DataLoader`. Beside that is what the process moved over sockets, which is no part of the rest:
 //! over the network, which is all that goes by the Internet protocols, also to the host itself; and over Unix sockets.
 //!
+//! Where calls on sockets are recorded, whom a socket leads to is a row as a file is: `tcp:10.0.0.1:443`, `unix:/run/a`, and
+//! `tcp`, `udp` or `unix` of those that are not connected, or to nobody with a name.
+//!
 //! # Units
 //! Counts of calls, files and processes; bytes; nanoseconds; bytes in a second.
 //!
@@ -35,7 +38,7 @@
 //! recording, so that rows of a part of the time do not have them. A process that used sockets and no file has a row where
 //! they are counted, without a longest call.
 
-use crate::io_calls::{IoCall, IoSums};
+use crate::io_calls::{IoCall, IoSums, socket_calls};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -154,7 +157,10 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
     let by_process = context.selection.group_by == Some(GroupBy::Process);
     let mut known: FxHashMap<(u32, usize), usize> = FxHashMap::default();
     let mut sums: Vec<Sums> = Vec::new();
-    for call in context.get::<Vec<IoCall>>() {
+    // A process has its sockets apart.
+    let on_sockets = if by_process { Vec::new() } else { socket_calls(context) };
+    let calls = || context.get::<Vec<IoCall>>().iter().chain(&on_sockets);
+    for call in calls() {
         let group = if by_process { call.process.index() } else { call.event.file.index() };
         let at = *known.entry((call.rank, group)).or_insert(sums.len());
         if at == sums.len() {
@@ -182,11 +188,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
     rows.sort_by(|a, b| {
         (a.rank, Reverse(a.total_ns)).cmp(&(b.rank, Reverse(b.total_ns))).then_with(|| name(a).cmp(&name(b)))
     });
-    assert_eq!(
-        rows.iter().map(|row| row.count).sum::<i64>(),
-        context.get::<Vec<IoCall>>().len() as i64,
-        "each call is in one row"
-    );
+    assert_eq!(rows.iter().map(|row| row.count).sum::<i64>(), calls().count() as i64, "each call is in one row");
     rows
 }
 

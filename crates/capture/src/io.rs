@@ -13,6 +13,8 @@ pub enum IoLayer {
     Hdf5,
     /// Files that are mapped into memory.
     PageFault,
+    /// Sockets, in place of files.
+    Net,
 }
 
 /// What a call does.
@@ -207,6 +209,19 @@ calls! {
     170 H5DwriteChunk "H5Dwrite_chunk" Hdf5 Write;
     171 H5Aread "H5Aread" Hdf5 Read;
     172 H5Awrite "H5Awrite" Hdf5 Write;
+    200 Connect "connect" Net Open;
+    201 Recv "recv" Net Read;
+    202 Recvfrom "recvfrom" Net Read;
+    203 Recvmsg "recvmsg" Net Read;
+    204 Recvmmsg "recvmmsg" Net Read;
+    205 SocketRead "read (socket)" Net Read;
+    206 SocketReadv "readv (socket)" Net Read;
+    207 Send "send" Net Write;
+    208 Sendto "sendto" Net Write;
+    209 Sendmsg "sendmsg" Net Write;
+    210 Sendmmsg "sendmmsg" Net Write;
+    211 SocketWrite "write (socket)" Net Write;
+    212 SocketWritev "writev (socket)" Net Write;
 }
 
 /// The error of a call of which only that it failed is known: MPI and HDF5 number theirs in other ways than the system.

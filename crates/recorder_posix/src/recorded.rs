@@ -223,7 +223,7 @@ pub(crate) fn transfer(
         return real();
     }
     if is_other(descriptor) {
-        return moved_elsewhere(function, None, real);
+        return moved_elsewhere(function, real);
     }
     transfer_known(function, descriptor, asked, offset, real)
 }
@@ -239,33 +239,63 @@ fn transfer_known(
 ) -> isize {
     let open = match of(descriptor) {
         Of::File(open) => open,
-        Of::Socket(peer) => return moved_elsewhere(function, Some(peer), real),
-        Of::Other => return moved_elsewhere(function, None, real),
+        Of::Socket(peer) => return moved_on_socket(function, (descriptor, peer), asked, real),
+        Of::Other => return moved_elsewhere(function, real),
     };
     let position = offset.or_else(|| open.position(|| ask_position(descriptor)));
     timed(real, |moved| {
         if offset.is_none() && moved > 0 && position.is_some() {
             open.advance(moved as i64);
         }
-        let bytes = moved.max(0) as u64;
-        let asked = Some(asked() as u64).filter(|asked| *asked != bytes);
+        let (bytes, asked) = bytes_and_asked(moved, asked);
         let offset = position.and_then(|position| u64::try_from(position).ok());
         Call { bytes, asked, offset, ..Call::on(function, open.file()) }
     })
 }
 
+/// What a call moved, and what it was asked for where that is something else.
+#[inline(always)]
+pub(crate) fn bytes_and_asked(moved: isize, asked: impl FnOnce() -> usize) -> (u64, Option<u64>) {
+    let bytes = moved.max(0) as u64;
+    // A list of buffers that the system could not read, or would not, cannot be read here.
+    let is_readable = moved >= 0 || !matches!(errno(), libc::EFAULT | libc::EINVAL);
+    let asked = is_readable.then(asked).map(|asked| asked as u64);
+    (bytes, asked.filter(|asked| *asked != bytes))
+}
+
 /// A call that moves bytes, of something that is not watched.
 #[inline(always)]
-fn moved_elsewhere(function: IoFunction, peer: Option<Peer>, real: impl FnOnce() -> isize) -> isize {
+fn moved_elsewhere(function: IoFunction, real: impl FnOnce() -> isize) -> isize {
     let moved = real();
     if moved > 0 {
-        let way = Way::of(function);
-        elsewhere(way, moved as usize);
-        if let Some(peer) = peer {
-            sockets::moved(peer, way, moved as u64);
-        }
+        elsewhere(Way::of(function), moved as usize);
     }
     moved
+}
+
+/// A call for files on a socket.
+fn moved_on_socket(
+    function: IoFunction,
+    (socket, peer): (c_int, Peer),
+    asked: impl FnOnce() -> usize,
+    real: impl FnOnce() -> isize,
+) -> isize {
+    let moved = sockets::recorded(on_socket(function), socket, asked, || moved_elsewhere(function, real));
+    if moved > 0 {
+        sockets::moved(peer, Way::of(function), moved as u64);
+    }
+    moved
+}
+
+/// A function for files, where it is called on a socket; `None` of those that only work on files.
+fn on_socket(function: IoFunction) -> Option<IoFunction> {
+    match function {
+        IoFunction::Read => Some(IoFunction::SocketRead),
+        IoFunction::Readv => Some(IoFunction::SocketReadv),
+        IoFunction::Write => Some(IoFunction::SocketWrite),
+        IoFunction::Writev => Some(IoFunction::SocketWritev),
+        _ => None,
+    }
 }
 
 /// A call on a descriptor that moves no bytes.

@@ -218,7 +218,7 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn in_child() {
     thread_sums::in_child();
-    sockets::begin();
+    sockets::in_child();
     refused::begin();
     bound::after_fork();
     faults::in_child();

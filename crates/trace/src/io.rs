@@ -18,6 +18,8 @@ pub enum IoLayer {
     Hdf5,
     /// Pages of files that are mapped into memory, which the system reads when they are touched.
     PageFault,
+    /// Sockets, with the peer in place of a file.
+    Net,
 }
 
 impl IoLayer {
@@ -29,6 +31,7 @@ impl IoLayer {
             Self::MpiIo => "mpiio",
             Self::Hdf5 => "hdf5",
             Self::PageFault => "page_fault",
+            Self::Net => "net",
         }
     }
 }

@@ -14,6 +14,8 @@ const INCLUDE: &str = "STEPSCOPE_IO_INCLUDE";
 const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
 /// And how much of the past is kept of calls, ns.
 const RING: &str = "STEPSCOPE_IO_RING";
+/// And that calls on sockets are recorded, too.
+const SOCKETS: &str = "STEPSCOPE_IO_SOCKETS";
 
 /// What the program's environment has beside the rest.
 pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'static str, OsString)>, Failure> {
@@ -31,6 +33,7 @@ pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'st
         }
         preload.push(library);
         environment.push((PRELOAD, preload));
+        environment.extend(options.has_sockets().then(|| (SOCKETS, "1".into())));
         environment.extend(options.ring_ns().map(|ns| (RING, ns.to_string().into())));
     }
     Ok(environment)

@@ -31,9 +31,9 @@ pub(super) struct Options {
     /// What GPUs do: by their own profiler, once that is proven here; `native`, without a proof; `torch`, by a session of torch.profiler; `off`
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     gpu: Gpu,
-    /// Calls on files from the program's first one on, and those of all that it starts, whatever they are
-    #[arg(long)]
-    io: bool,
+    /// Calls on files from the program's first one on, and those of all that it starts, whatever they are; `net`: those on sockets, too
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "files")]
+    io: Option<Io>,
     /// Leave out calls on files
     #[arg(long, conflicts_with_all = ["io", "io_include", "io_exclude"])]
     no_io: bool,
@@ -64,6 +64,14 @@ pub(super) struct Options {
     /// Record steps as torch.profiler.schedule says: wait=…,warmup=…,active=…,repeat=…,skip_first=…
     #[arg(long, value_name = "SCHEDULE", value_parser = when::schedule)]
     schedule: Option<Schedule>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Io {
+    /// Calls on files.
+    Files,
+    /// Calls on sockets, too.
+    Net,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -99,7 +107,7 @@ impl Options {
                 .hint("record some steps now and then, with --every or --schedule")
                 .code(2));
         }
-        if self.io && !cfg!(target_os = "linux") {
+        if self.io.is_some() && !cfg!(target_os = "linux") {
             return Err(Failure::new("calls on files are recorded on Linux only").hint("leave --io out").code(2));
         }
         match self.every {
@@ -125,7 +133,12 @@ impl Options {
 
     /// True when calls on files are recorded by a library that the system loads first.
     pub(super) fn is_io(&self) -> bool {
-        self.io
+        self.io.is_some()
+    }
+
+    /// True when those on sockets are, too.
+    pub(super) fn has_sockets(&self) -> bool {
+        self.io == Some(Io::Net)
     }
 
     /// Which folders' files are recorded, and which are not.

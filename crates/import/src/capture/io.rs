@@ -131,6 +131,7 @@ fn layer(call: &IoCall) -> IoLayer {
         Of::MpiIo => IoLayer::MpiIo,
         Of::Hdf5 => IoLayer::Hdf5,
         Of::PageFault => IoLayer::PageFault,
+        Of::Net => IoLayer::Net,
     }
 }
 

@@ -300,7 +300,9 @@ fn bytes_asked(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
 fn bytes_of(layer: IoLayer, count: i64, args: &Args<'_>) -> Option<i64> {
     match layer {
         IoLayer::Stdio if !args.size.is_empty() => count.checked_mul(integer(args.size)?),
-        IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo | IoLayer::Hdf5 | IoLayer::PageFault => Some(count),
+        IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo | IoLayer::Hdf5 | IoLayer::PageFault | IoLayer::Net => {
+            Some(count)
+        }
     }
 }
 
