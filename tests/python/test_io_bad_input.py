@@ -107,6 +107,47 @@ def test_paths_that_are_not_utf_8_are_told_apart(tmp_path):
     assert read == {text: size for size, text in enumerate(names.values(), 1)}
 
 
+BAD_LISTS = """
+    #define _GNU_SOURCE
+    #include <errno.h>
+    #include <fcntl.h>
+    #include <stdio.h>
+    #include <sys/socket.h>
+    #include <sys/uio.h>
+    #include <unistd.h>
+
+    static void say(ssize_t returned) {
+        printf("%zd %d ", returned, errno);
+    }
+
+    int main(void) {
+        int file = open("data/file", O_RDONLY), ends[2];
+        struct iovec *nowhere = (struct iovec *)8, one = {NULL, 0};
+        socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+        say(readv(file, nowhere, 2));
+        say(preadv(file, &one, 1 << 20, 0));
+        say(readv(file, &one, -1));
+        say(writev(ends[0], nowhere, 2));
+        say(sendmsg(ends[0], (struct msghdr *)nowhere, 0));
+        struct msghdr message = {.msg_iov = nowhere, .msg_iovlen = 2};
+        say(recvmsg(ends[0], &message, MSG_DONTWAIT));
+        return 0;
+    }
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--io=net"]], ids=["files", "net"])
+def test_lists_of_buffers_that_the_system_does_not_take_are_not_read(tmp_path, options):
+    build(tmp_path, BAD_LISTS)
+    alone = succeed(["./program"], tmp_path).stdout
+    stepscope = [runs.COMMAND, "record", *(options or ["--io"]), "--io-include", "data", "--output", "run", "--"]
+    assert succeed([*stepscope, "./program"], tmp_path).stdout == alone
+    fault, invalid = errno.EFAULT, errno.EINVAL
+    assert alone.split()[1::2] == [*map(str, (fault, invalid, invalid, fault, fault, fault))]
+    found = [(row["name"], row["errno"]) for row in rows_by_file(tmp_path)["file"]]
+    assert found == [("open", None), ("readv", fault), ("preadv", invalid), ("readv", invalid)]
+
+
 def test_descriptors_that_come_over_a_socket(tmp_path):
     program = """
         import contextlib, os, socket
