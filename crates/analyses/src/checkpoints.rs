@@ -27,7 +27,7 @@
 //! one that something is recorded of for the longest time. For one step, or a window, the checkpoints that begin in it.
 
 use crate::host_threads::{MainThreads, first_lane};
-use crate::io_calls::{IoCall, per_s};
+use crate::io_calls::{IoCall, io_calls, per_s};
 use crate::windows::contains;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
@@ -116,20 +116,9 @@ pub fn checkpoints(trace: &Trace, selection: &Selection) -> Vec<Checkpoint> {
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<Checkpoint> {
     let (trace, selection) = (context.trace, context.selection);
-    let mut found = marked(trace);
-    let (everything, mut calls): (_, BTreeMap<ProcessId, Vec<IoCall>>) = (Selection::default(), BTreeMap::new());
     // What is asked for is checkpoints, whose calls may lie behind it.
-    for call in AnalysisContext::new(trace, &everything).get::<Vec<IoCall>>() {
-        calls.entry(call.process).or_default().push(*call);
-    }
-    for (process, calls) in &mut calls {
-        calls.sort_by_key(|call| (call.span.start_ns, call.event.slice));
-        let of_process = found.entry(*process).or_default();
-        let is_outside = |call: &&IoCall| !of_process.iter().any(|found| found.span.contains(call.span.start_ns));
-        let outside: Vec<IoCall> = calls.iter().filter(is_outside).copied().collect();
-        of_process.extend(merged(episodes(trace, &outside)));
-        of_process.sort_by_key(|found| (found.span.start_ns, found.span.end_ns));
-    }
+    let calls = by_process(&io_calls(trace, &Selection::default()));
+    let found = found(trace, &calls);
     let mains = context.get::<MainThreads>();
     let mut rows = Vec::new();
     for (process, found) in &found {
@@ -148,6 +137,35 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Checkpoint> {
     }
     rows.sort_by_key(|row| (row.rank, row.span.start_ns, row.process));
     rows
+}
+
+/// When each process writes checkpoints, where `calls` are all of its calls on files: the calls that begin then are of
+/// checkpoints.
+pub(crate) fn checkpoint_times(trace: &Trace, calls: &[IoCall]) -> BTreeMap<ProcessId, IntervalSet> {
+    let found = found(trace, &by_process(calls));
+    let times = |found: Vec<Found>| found.iter().map(|found| found.span).collect();
+    found.into_iter().map(|(process, found)| (process, times(found))).collect()
+}
+
+/// The calls of each process, by start.
+fn by_process(calls: &[IoCall]) -> BTreeMap<ProcessId, Vec<IoCall>> {
+    let mut by_process: BTreeMap<ProcessId, Vec<IoCall>> = BTreeMap::new();
+    calls.iter().for_each(|call| by_process.entry(call.process).or_default().push(*call));
+    by_process.values_mut().for_each(|calls| calls.sort_by_key(|call| (call.span.start_ns, call.event.slice)));
+    by_process
+}
+
+/// Every checkpoint of each process, by start. `calls` are all of theirs, by start.
+fn found(trace: &Trace, calls: &BTreeMap<ProcessId, Vec<IoCall>>) -> BTreeMap<ProcessId, Vec<Found>> {
+    let mut found = marked(trace);
+    for (process, calls) in calls {
+        let of_process = found.entry(*process).or_default();
+        let is_outside = |call: &&IoCall| !of_process.iter().any(|found| found.span.contains(call.span.start_ns));
+        let outside: Vec<IoCall> = calls.iter().filter(is_outside).copied().collect();
+        of_process.extend(merged(episodes(trace, &outside)));
+        of_process.sort_by_key(|found| (found.span.start_ns, found.span.end_ns));
+    }
+    found
 }
 
 /// A checkpoint, and what says that it is one.

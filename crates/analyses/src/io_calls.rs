@@ -13,7 +13,7 @@ use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::{Span, StringId, StringTable};
 use stepscope_trace::{IoAction, IoEvent, IoLayer, ProcessId, Trace, TrackId};
-pub(crate) use sums::{IoSums, ratio};
+pub(crate) use sums::{IoSums, RequestSizes, ratio};
 
 /// A call on a file that lies in no other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

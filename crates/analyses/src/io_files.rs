@@ -38,11 +38,10 @@
 //! recording, so that rows of a part of the time do not have them. A process that used sockets and no file has a row where
 //! they are counted, without a longest call.
 
-use crate::io_calls::{IoCall, IoSums, socket_calls};
+use crate::io_calls::{IoCall, IoSums, RequestSizes, socket_calls};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
-use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{Span, StringId, StringTable};
 use stepscope_trace::{Process, ProcessId, SliceId, Sockets, Trace};
 
@@ -201,7 +200,7 @@ struct Sums {
     file: Option<StringId>,
     process: Option<ProcessId>,
     calls: IoSums,
-    requests: Vec<i64>,
+    requests: RequestSizes,
     processes: Vec<ProcessId>,
     files: Vec<StringId>,
     longest: Option<(SliceId, Span)>,
@@ -219,7 +218,7 @@ impl Sums {
             file,
             process,
             calls: IoSums::default(),
-            requests: Vec::new(),
+            requests: RequestSizes::default(),
             processes: Vec::new(),
             files: Vec::new(),
             longest: None,
@@ -229,7 +228,7 @@ impl Sums {
     fn add(&mut self, call: &IoCall) {
         let IoCall { event, process, span, .. } = *call;
         self.calls.add(call);
-        self.requests.extend(event.bytes.filter(|bytes| *bytes > 0 && event.action.moves_bytes()));
+        self.requests.add(call);
         let order = |span: Span| (Reverse(span.duration_ns()), span.start_ns);
         if self.longest.is_none_or(|(_, longest)| order(span) < order(longest)) {
             self.longest = Some((event.slice, span));
@@ -277,9 +276,9 @@ impl Sums {
             write_ns: writes.ns,
             read_bytes_per_s: reads.bytes_per_s(),
             write_bytes_per_s: writes.bytes_per_s(),
-            request_bytes_min: self.requests.iter().min().copied(),
-            request_bytes_max: self.requests.iter().max().copied(),
-            request_bytes_median: nearest_rank_of_unsorted(&mut self.requests, 50),
+            request_bytes_min: self.requests.min(),
+            request_bytes_median: self.requests.median(),
+            request_bytes_max: self.requests.max(),
             sockets: None,
             longest: self.longest.map(|(slice, _)| slice),
         }

@@ -1,28 +1,29 @@
 //! # Definition
 //! For each step of each rank, how much of it is input and output that computing hides or does not hide.
 //! Every nanosecond of the step belongs to exactly one part. While the rank computes these are: hidden input, hidden
-//! output, or only computing. While it does not: exposed input, exposed output, or other. The parts sum to the step,
-//! always. Each rank has a row with the sums over its steps, given when no single step was asked for: its `row` is `sum`,
-//! that of a step `one`.
+//! checkpoints, other hidden output, or only computing. While it does not: exposed input, exposed checkpoints, other exposed
+//! output, or other. The parts sum to the step, always. Each rank has a row with the sums over its steps, given when no
+//! single step was asked for: its `row` is `sum`, that of a step `one`.
 //!
 //! - Computing is the time in which a computing kernel runs on a device of the rank. On a rank without device events it is
 //!   the time in which the thread that runs the steps is in an operator, but does not wait for a collective or for data and
 //!   is in no call on a file. In traces that have neither it is that in labels that say that they compute.
-//! - Output is calls on files that the rank writes: checkpoints, logs. Input is calls on all other files, and waits of the
-//!   training loop for its next batch.
+//! - Output is calls on files that the rank writes: checkpoints, logs. Of checkpoints are those that begin in a checkpoint
+//!   of their process, as `checkpoints` lists them. Input is calls on all other files, and waits of the training loop for
+//!   its next batch.
 //! - While nothing computes, only the process that runs the steps counts: what its helpers, such as workers of a
 //!   `DataLoader`, read in advance holds up nobody. While the rank computes, all of its processes count.
 //! - Of input and output at the same moment the first of these counts: the thread that runs the steps waits for data or is
-//!   in a call of input; anything is in a call of output; anything else is in a call of input.
+//!   in a call of input; anything is in a call of output, first one of a checkpoint; anything else is in a call of input.
 //!
 //! Grouped by layer, a row is one layer of a rank over all of its time: how often it is used, with which errors, for how
-//! long, how much of that the rank computes beside, what it moves, how fast, and in which order. Layers lie in each other,
-//! so that they do not sum to anything:
+//! long, how much of that the rank computes beside, what it moves, how fast, in what sizes and in which order; sizes are
+//! those of `io_files`. Layers lie in each other, so that they do not sum to anything:
 //!
 //! - `application`: labels of the program that calls on files lie directly in, without those of the reader;
 //! - `reader`: waits of the training loop for its next batch, and labels that say that they read samples;
-//! - `mpiio`, `stdio`, `posix`: calls of MPI's file interface, of C's streams, and of the system. What lies in a call of
-//!   the same layer is a part of it;
+//! - `hdf5`, `mpiio`, `stdio`, `posix`: calls of HDF5's library, of MPI's file interface, of C's streams, and of the system.
+//!   What lies in a call of the same layer is a part of it;
 //! - `page_fault`: pages of mapped files that were touched, as `io_files` counts them. Their time and bytes are not known.
 //!
 //! `--compat dfanalyzer` gives the summary of DFAnalyzer by its preset `posix`, with its facts about calls that read,
@@ -36,26 +37,28 @@
 //! Nanoseconds; bytes; bytes in a second; counts, also of calls in a second; shares from 0 to 1.
 //!
 //! # Source
-//! Calls on files as for `io_files`; waits for data as for `step_breakdown`; computing as for `ranks_overview`, of the
-//! thread that runs the steps.
+//! Calls on files as for `io_files`; waits for data as for `step_breakdown`; checkpoints as for `checkpoints`; computing as
+//! for `ranks_overview`, of the thread that runs the steps.
 //!
 //! # Edge cases
 //! Where nothing says when a rank computes, what is hidden is not known, and all input and output counts as exposed. A rank
 //! without calls on files and waits for data has no rows. Without marked steps the whole trace is one, and all processes
 //! that no other one of the rank started run it. Steps that were cut count in the sum. A step counts the calls that begin
-//! in it; its time has the calls that reach into it. A call on a file that is not known is output if it writes, else input.
+//! in it; its parts have the calls that reach into it. A call on a file that is not known is output if it writes, else input.
 //! One that copies from file to file is output, also in the half of its time in which it counts as a read.
 
 mod dfanalyzer;
 mod layers;
 mod rank_io;
 
+use crate::checkpoints::checkpoint_times;
 use crate::context::Shared;
-use crate::io_calls::{IoCall, IoSums, io_calls};
+use crate::io_calls::{IoCall, IoSums, io_calls, per_s};
 use crate::{Analysis, AnalysisContext, Compat, GroupBy, Needs, Options, Outcome, Selection};
 use rank_io::{Parts, RankIo};
 pub(crate) use rank_io::{Runners, is_output, written_files};
 use std::collections::BTreeMap;
+use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{Step, StepSource, Trace};
 
 columns! {
@@ -76,10 +79,14 @@ columns! {
         hidden_input_ns: Option<i64> => Nanoseconds,
         /// Time in which the rank reads or waits for data, and does not compute.
         exposed_input_ns: i64 => Nanoseconds,
-        /// Time in which the rank computes, and writes files, such as checkpoints. Absent where nothing says when it
+        /// Time in which the rank computes, and writes checkpoints. Absent where nothing says when it computes.
+        hidden_checkpoint_ns: Option<i64> => Nanoseconds,
+        /// Time in which the rank writes checkpoints, and does not compute.
+        exposed_checkpoint_ns: i64 => Nanoseconds,
+        /// Time in which the rank computes, and writes other files, such as logs. Absent where nothing says when it
         /// computes.
         hidden_output_ns: Option<i64> => Nanoseconds,
-        /// Time in which the rank writes files, such as checkpoints, and does not compute.
+        /// Time in which the rank writes other files, such as logs, and does not compute.
         exposed_output_ns: i64 => Nanoseconds,
         /// The rest of the step.
         other_ns: i64 => Nanoseconds,
@@ -91,6 +98,14 @@ columns! {
         read_bytes: Option<i64> => Bytes,
         /// Bytes written by those calls.
         write_bytes: Option<i64> => Bytes,
+        /// Bytes read over the time of those calls that read.
+        read_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Bytes written over the time of those calls that write.
+        write_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Time in which any thread is in one of those calls. It may reach beyond the step.
+        busy_ns: i64 => Nanoseconds,
+        /// Those calls, without page faults, over `busy_ns`: calls in a second of the time in which there are any.
+        calls_per_s: Option<i64> => Count,
         /// Whether all of the step was recorded. Absent for the sum.
         is_complete: Option<bool> => Flag,
         /// How the limits of the step are known. Absent for the sum.
@@ -117,55 +132,63 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<StepIo> {
         let Some(of_rank) = ranks.get(steps[0].rank) else { continue };
         let mut sum = Sum::default();
         for step in steps {
-            let (parts, calls) = (of_rank.parts(step.span), ranks.calls_in(step));
-            let row = of_parts(step.rank, parts, &IoSums::of(calls));
+            let mut of_step = Sum::default();
+            of_step.add(of_rank.parts(step.span), ranks.calls_in(step));
+            let row = of_step.row(step.rank);
             let (start_ns, is_complete) = (Some(step.span.start_ns), Some(step.is_complete));
             rows.push(StepIo { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row });
-            sum.add(parts, calls);
+            sum.add(of_rank.parts(step.span), ranks.calls_in(step));
         }
         if selection.step.is_none() {
-            rows.push(of_parts(steps[0].rank, sum.parts, &sum.calls));
+            rows.push(sum.row(steps[0].rank));
         }
     }
     rows
 }
 
-/// All steps of a rank together.
+/// One step of a rank, or several together.
 #[derive(Default)]
 struct Sum {
     parts: Parts,
     calls: IoSums,
+    spans: Vec<Span>,
 }
 
 impl Sum {
     fn add(&mut self, parts: Parts, calls: &[IoCall]) {
         self.parts = self.parts.and(parts);
         calls.iter().for_each(|call| self.calls.add(call));
+        self.spans.extend(calls.iter().map(|call| call.span));
     }
-}
 
-fn of_parts(rank: u32, parts: Parts, calls: &IoSums) -> StepIo {
-    let (step, start_ns, is_complete, source) = (None, None, None, None);
-    let Parts { compute_ns, hidden_input_ns, exposed_input_ns, hidden_output_ns, exposed_output_ns, other_ns, .. } =
-        parts;
-    let known = |ns: i64| Some(ns).filter(|_| parts.is_compute_known);
-    StepIo {
-        rank,
-        step,
-        start_ns,
-        total_ns: parts.total_ns(),
-        compute_ns: known(compute_ns),
-        hidden_input_ns: known(hidden_input_ns),
-        exposed_input_ns,
-        hidden_output_ns: known(hidden_output_ns),
-        exposed_output_ns,
-        other_ns,
-        count: calls.count,
-        errors: calls.errors,
-        read_bytes: calls.reads.bytes(),
-        write_bytes: calls.writes.bytes(),
-        is_complete,
-        source,
+    fn row(self, rank: u32) -> StepIo {
+        let Self { parts, calls, spans } = self;
+        let known = |ns: i64| Some(ns).filter(|_| parts.is_compute_known);
+        let busy_ns = IntervalSet::from_unsorted(spans).total_ns();
+        StepIo {
+            rank,
+            step: None,
+            start_ns: None,
+            total_ns: parts.total_ns(),
+            compute_ns: known(parts.compute_ns),
+            hidden_input_ns: known(parts.hidden_input_ns),
+            exposed_input_ns: parts.exposed_input_ns,
+            hidden_checkpoint_ns: known(parts.hidden_checkpoint_ns),
+            exposed_checkpoint_ns: parts.exposed_checkpoint_ns,
+            hidden_output_ns: known(parts.hidden_output_ns),
+            exposed_output_ns: parts.exposed_output_ns,
+            other_ns: parts.other_ns,
+            count: calls.count,
+            errors: calls.errors,
+            read_bytes: calls.reads.bytes(),
+            write_bytes: calls.writes.bytes(),
+            read_bytes_per_s: calls.reads.bytes_per_s(),
+            write_bytes_per_s: calls.writes.bytes_per_s(),
+            busy_ns,
+            calls_per_s: per_s(calls.without_faults().into(), busy_ns.into()),
+            is_complete: None,
+            source: None,
+        }
     }
 }
 
@@ -185,7 +208,9 @@ impl Shared for IoOfRanks {
         calls.sort_by_key(|call| (call.rank, call.span.start_ns));
         let mut all = Self { ranks: BTreeMap::new(), calls };
         let asked = trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank));
-        all.ranks = asked.filter_map(|rank| Some((rank, RankIo::of(context, rank, all.calls_of(rank))?))).collect();
+        let checkpoints = checkpoint_times(trace, &all.calls);
+        let of_rank = |rank| RankIo::of(context, rank, all.calls_of(rank), &checkpoints);
+        all.ranks = asked.filter_map(|rank| Some((rank, of_rank(rank)?))).collect();
         all
     }
 }

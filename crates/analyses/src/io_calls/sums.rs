@@ -1,6 +1,7 @@
 //! Sums of calls on files.
 
 use super::{IoCall, per_s};
+use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_trace::IoAction;
 
 /// What some calls amount to.
@@ -82,6 +83,11 @@ impl IoSums {
         self.count - self.opens - self.reads.count - self.writes.count
     }
 
+    /// Those that are calls: page faults are none.
+    pub(crate) fn without_faults(&self) -> i64 {
+        self.count - self.faults
+    }
+
     /// Those that move no bytes. A page that is found in memory is none.
     pub(crate) fn metadata(&self) -> i64 {
         self.count - self.reads.count - self.writes.count - (self.faults - self.page_faults)
@@ -92,9 +98,9 @@ impl IoSums {
         self.total_ns.saturating_sub(self.reads.ns).saturating_sub(self.writes.ns)
     }
 
-    /// Share of the calls that move no bytes; page faults are no calls.
+    /// Share of the calls that move no bytes.
     pub(crate) fn metadata_ratio(&self) -> Option<f64> {
-        ratio(self.metadata(), self.count - self.faults)
+        ratio(self.metadata(), self.without_faults())
     }
 
     /// Share of the time in calls that move no bytes.
@@ -110,6 +116,33 @@ impl IoSums {
     /// Requests that begin elsewhere than where the one before ended.
     pub(crate) fn jumps(&self) -> i64 {
         self.judged - self.sequential
+    }
+}
+
+/// How much each of some reads and writes moved, of those that moved something.
+#[derive(Default)]
+pub(crate) struct RequestSizes(Vec<i64>);
+
+impl RequestSizes {
+    /// Adds a call, if it is such a read or write.
+    pub(crate) fn add(&mut self, call: &IoCall) {
+        let IoCall { event, .. } = call;
+        self.0.extend(event.bytes.filter(|bytes| *bytes > 0 && event.action.moves_bytes()));
+    }
+
+    /// The smallest.
+    pub(crate) fn min(&self) -> Option<i64> {
+        self.0.iter().min().copied()
+    }
+
+    /// The median, which is one that occurred.
+    pub(crate) fn median(&mut self) -> Option<i64> {
+        nearest_rank_of_unsorted(&mut self.0, 50)
+    }
+
+    /// The largest.
+    pub(crate) fn max(&self) -> Option<i64> {
+        self.0.iter().max().copied()
     }
 }
 

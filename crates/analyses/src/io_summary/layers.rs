@@ -2,7 +2,7 @@
 
 use super::IoOfRanks;
 use crate::AnalysisContext;
-use crate::io_calls::{IoCall, IoSums, calls, io_calls, per_s};
+use crate::io_calls::{IoCall, IoSums, RequestSizes, calls, io_calls, per_s};
 use crate::windows::Windows;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
@@ -40,6 +40,12 @@ columns! {
         write_bytes_per_s: Option<i64> => BytesPerSecond,
         /// `count` over `busy_ns`: calls in a second of the time in which there are any.
         calls_per_s => Count = |row| per_s(row.count.into(), row.busy_ns.into()),
+        /// Bytes of the smallest read or write that moved any. Of labels and waits, of the calls in them.
+        request_bytes_min: Option<i64> => Bytes,
+        /// Median bytes of the reads and writes that moved any. Of labels and waits, of the calls in them.
+        request_bytes_median: Option<i64> => Bytes,
+        /// Bytes of the largest read or write. Of labels and waits, of the calls in them.
+        request_bytes_max: Option<i64> => Bytes,
         /// Share of the reads and writes that begin where the one before of the same process on the same file ended.
         /// Absent where no offsets are known.
         sequential_ratio: Option<f64> => Ratio,
@@ -57,6 +63,7 @@ struct Layer {
     ranges: Option<FxHashSet<SliceId>>,
     spans: Vec<Span>,
     sums: IoSums,
+    requests: RequestSizes,
 }
 
 /// The layers of each rank asked for, from the program down to the system.
@@ -106,7 +113,7 @@ fn add_ranges(context: &AnalysisContext<'_>, layers: &mut BTreeMap<(u32, Place),
         if layer.ranges.get_or_insert_default().insert(slice) {
             layer.spans.push(trace.slices.span(slice));
         }
-        calls.iter().for_each(|call| layer.sums.add(call));
+        calls.iter().for_each(|call| layer.add(call));
     };
     let windows = Windows::of(trace, selection);
     let is_outermost = |id: SliceId| !trace.slices.with_ancestors(id).skip(1).any(|id| is_reader(trace, id));
@@ -150,13 +157,18 @@ fn add_calls(context: &AnalysisContext<'_>, layers: &mut BTreeMap<(u32, Place), 
     for call in calls(trace, context.selection, is_wanted) {
         let layer = layers.entry((call.rank, Place::of(call.event.layer))).or_default();
         layer.spans.push(call.span);
-        layer.sums.add(&call);
+        layer.add(&call);
     }
 }
 
 impl Layer {
+    fn add(&mut self, call: &IoCall) {
+        self.sums.add(call);
+        self.requests.add(call);
+    }
+
     fn row(self, rank: u32, layer: &'static str, compute: Option<&IntervalSet>) -> LayerIo {
-        let Self { ranges, spans, sums } = self;
+        let Self { ranges, spans, sums, mut requests } = self;
         let total_ns = spans.iter().fold(0_i64, |sum, span| sum.saturating_add(span.duration_ns()));
         let count = spans.len() as i64;
         let busy = IntervalSet::from_unsorted(spans);
@@ -176,6 +188,9 @@ impl Layer {
             write_bytes: sums.writes.bytes(),
             read_bytes_per_s: sums.reads.bytes_per_s(),
             write_bytes_per_s: sums.writes.bytes_per_s(),
+            request_bytes_min: requests.min(),
+            request_bytes_median: requests.median(),
+            request_bytes_max: requests.max(),
             sequential_ratio: of_calls(sums.sequential_ratio()),
             metadata_ratio: of_calls(sums.metadata_ratio()),
             metadata_ns_ratio: of_calls(sums.metadata_ns_ratio()),

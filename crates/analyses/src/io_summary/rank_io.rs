@@ -5,11 +5,14 @@
 //! output    ··██····██··        hidden output   ··██····      exposed output  ········██··
 //! input     ···███···███        hidden input    ····██··      exposed input   ··········██
 //! ```
+//!
+//! Output is divided once more, into that of checkpoints and all other.
 
 use crate::host_threads::{Doing, MainThreads, Threads, first_lane};
 use crate::io_calls::IoCall;
 use crate::io_files::helpers;
 use crate::ranks_overview::{RankBusy, computing};
+use crate::windows::contains;
 use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +26,8 @@ pub(super) struct Parts {
     pub(super) compute_ns: i64,
     pub(super) hidden_input_ns: i64,
     pub(super) exposed_input_ns: i64,
+    pub(super) hidden_checkpoint_ns: i64,
+    pub(super) exposed_checkpoint_ns: i64,
     pub(super) hidden_output_ns: i64,
     pub(super) exposed_output_ns: i64,
     pub(super) other_ns: i64,
@@ -32,8 +37,9 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn total_ns(&self) -> i64 {
-        let hidden_ns = self.hidden_input_ns + self.hidden_output_ns;
-        self.compute_ns + hidden_ns + self.exposed_input_ns + self.exposed_output_ns + self.other_ns
+        let hidden_ns = self.hidden_input_ns + self.hidden_checkpoint_ns + self.hidden_output_ns;
+        let exposed_ns = self.exposed_input_ns + self.exposed_checkpoint_ns + self.exposed_output_ns;
+        self.compute_ns + hidden_ns + exposed_ns + self.other_ns
     }
 
     /// Those of two stretches together.
@@ -42,6 +48,8 @@ impl Parts {
             compute_ns: self.compute_ns + other.compute_ns,
             hidden_input_ns: self.hidden_input_ns + other.hidden_input_ns,
             exposed_input_ns: self.exposed_input_ns + other.exposed_input_ns,
+            hidden_checkpoint_ns: self.hidden_checkpoint_ns + other.hidden_checkpoint_ns,
+            exposed_checkpoint_ns: self.exposed_checkpoint_ns + other.exposed_checkpoint_ns,
             hidden_output_ns: self.hidden_output_ns + other.hidden_output_ns,
             exposed_output_ns: self.exposed_output_ns + other.exposed_output_ns,
             other_ns: self.other_ns + other.other_ns,
@@ -57,13 +65,21 @@ pub(crate) struct RankIo {
     only_compute: IntervalSet,
     hidden_input: IntervalSet,
     pub(crate) exposed_input: IntervalSet,
+    hidden_checkpoint: IntervalSet,
+    exposed_checkpoint: IntervalSet,
     hidden_output: IntervalSet,
     exposed_output: IntervalSet,
 }
 
 impl RankIo {
-    /// That of a rank, of which `calls` are all; `None` where it neither calls files nor waits for data.
-    pub(super) fn of(context: &AnalysisContext<'_>, rank: u32, calls: &[IoCall]) -> Option<Self> {
+    /// That of a rank, of which `calls` are all, and of whose processes `checkpoints` says when they write some; `None` where
+    /// it neither calls files nor waits for data.
+    pub(super) fn of(
+        context: &AnalysisContext<'_>,
+        rank: u32,
+        calls: &[IoCall],
+        checkpoints: &BTreeMap<ProcessId, IntervalSet>,
+    ) -> Option<Self> {
         let runners = Runners::of(context, rank);
         let waits = runners.doing(context, Doing::DataLoader);
         if calls.is_empty() && waits.is_empty() {
@@ -75,23 +91,31 @@ impl RankIo {
             IntervalSet::from_unsorted(calls.iter().filter(|call| is_in(call)).map(|call| call.span))
         };
         let is_output = |call: &IoCall| is_output(call, &written);
+        let is_checkpoint = |call: &IoCall| {
+            let times = checkpoints.get(&call.process).map_or(&[][..], IntervalSet::spans);
+            is_output(call) && contains(times, call.span.start_ns)
+        };
         let is_first = |call: &IoCall| runners.threads.contains(&first_lane(context.trace, call.track));
         let is_runner = |call: &IoCall| runners.processes.contains(&call.process);
         // What the thread that runs the steps does counts first, then output, then input.
         let first = waits.union(&set(&|call| is_first(call) && !is_output(call)));
         let divided = |is_in: &dyn Fn(&IoCall) -> bool| {
             let output = set(&|call| is_in(call) && is_output(call));
+            let checkpoint = set(&|call| is_in(call) && is_checkpoint(call)).subtract(&first);
             let input = set(&|call| is_in(call) && !is_output(call));
-            (first.union(&input.subtract(&output)), output.subtract(&first))
+            let other_output = output.subtract(&first).subtract(&checkpoint);
+            (first.union(&input.subtract(&output)), checkpoint, other_output)
         };
-        let (input, output) = divided(&|_| true);
-        let (input_of_runners, output_of_runners) = divided(&is_runner);
+        let (input, checkpoint, output) = divided(&|_| true);
+        let (input_of_runners, checkpoint_of_runners, output_of_runners) = divided(&is_runner);
         let nothing = IntervalSet::default();
         let computes = compute.as_ref().unwrap_or(&nothing);
         Some(Self {
-            only_compute: computes.subtract(&input.union(&output)),
+            only_compute: computes.subtract(&input.union(&checkpoint).union(&output)),
             hidden_input: input.intersect(computes),
             exposed_input: input_of_runners.subtract(computes),
+            hidden_checkpoint: checkpoint.intersect(computes),
+            exposed_checkpoint: checkpoint_of_runners.subtract(computes),
             hidden_output: output.intersect(computes),
             exposed_output: output_of_runners.subtract(computes),
             compute,
@@ -105,6 +129,8 @@ impl RankIo {
             compute_ns: ns(&self.only_compute),
             hidden_input_ns: ns(&self.hidden_input),
             exposed_input_ns: ns(&self.exposed_input),
+            hidden_checkpoint_ns: ns(&self.hidden_checkpoint),
+            exposed_checkpoint_ns: ns(&self.exposed_checkpoint),
             hidden_output_ns: ns(&self.hidden_output),
             exposed_output_ns: ns(&self.exposed_output),
             other_ns: 0,
