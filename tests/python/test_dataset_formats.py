@@ -14,6 +14,8 @@ SAMPLES, SIZE = 64, 16 * 1024
 # Those that are read in calls, and those of which a mapping is read.
 IN_CALLS = ["image_folder", "npz", "parquet", "hdf5", "webdataset"]
 MAPPED = ["memmap", "lmdb", "safetensors"]
+# As `io_files` calls them.
+FORMATS = {"image_folder": "image", "npz": "npz", "parquet": "parquet", "hdf5": "hdf5", "webdataset": "tar"}
 
 
 def written(tmp_path, name):
@@ -43,7 +45,9 @@ def test_what_is_read_in_calls_is_what_the_system_sees(tmp_path, name):
     least = size_of(data) if name == "image_folder" else SAMPLES * SIZE
     assert least <= moved <= 2 * size_of(data)
     rows = runs.analyze("io_files", tmp_path / "run")["results"]
-    of_files = sum(row["read_bytes"] or 0 for row in rows if (row["file"] or "").startswith(f"{data}/"))
+    rows = [row for row in rows if (row["file"] or "").startswith(f"{data}/")]
+    assert all(row["format"] == FORMATS[name] for row in rows)
+    of_files = sum(row["read_bytes"] or 0 for row in rows)
     if name == "hdf5":
         # A call of the library counts by what it gives; what else it reads for that is not given.
         assert SAMPLES * SIZE <= of_files < moved

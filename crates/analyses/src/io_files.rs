@@ -16,6 +16,9 @@
 //! for it, and how long that took, it does not say. A minor one, which found its page in memory, is an other call; of
 //! those the recorder records one in 64.
 //!
+//! The format of a file is what the ending of its name says; nothing looks into the file. One `.bin` is of `mmap_index`, as
+//! Megatron writes it, where the trace has one `.idx` of the same name.
+//!
 //! Grouped by process, a row is a process with all of its files. A helper is a process that another one of its rank
 //! started: a worker of a `DataLoader`. Beside that is what the process moved over sockets, which is no part of the rest:
 //! over the network, which is all that goes by the Internet protocols, also to the host itself; and over Unix sockets.
@@ -38,8 +41,11 @@
 //! recording, so that rows of a part of the time do not have them. A process that used sockets and no file has a row where
 //! they are counted, without a longest call.
 
+mod formats;
+
 use crate::io_calls::{IoCall, IoSums, RequestSizes, socket_calls};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
+use formats::format_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::{Span, StringId, StringTable};
@@ -53,6 +59,9 @@ columns! {
         rank: u32 => Count,
         /// The file. Absent when it is not known, and when rows are processes.
         file: Option<StringId> => Text,
+        /// The format that the ending of its name says, such as `parquet`. Absent where it says none, and when rows are
+        /// processes.
+        format: Option<&'static str> => Text,
         /// The process, when rows are processes.
         process: Option<ProcessId>,
         /// The name of the process. Absent unless rows are processes.
@@ -180,6 +189,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
     let mut rows: Vec<FileUse> = sums.into_iter().map(Sums::row).collect();
     let helpers = helpers(trace);
     for row in &mut rows {
+        row.format = row.file.and_then(|file| format_of(trace.strings.get(file), &trace.strings));
         row.is_helper = row.process.map(|process| helpers[process.index()]);
         row.sockets = row.process.and_then(|process| trace.processes[process.index()].sockets);
     }
@@ -252,6 +262,7 @@ impl Sums {
         FileUse {
             rank: self.rank,
             file: self.file,
+            format: None,
             process: self.process,
             is_helper: None,
             files: self.process.map(|_| files),
@@ -363,6 +374,18 @@ mod tests {
         let row = &io_files(&trace, &Selection::default())[0];
         assert_eq!((row.reads, row.page_faults, row.unsized_count, row.others), (3, 2, 2, 1));
         assert_eq!(row.read_bytes, Some(100));
+    }
+
+    #[test]
+    fn files_have_formats_and_processes_do_not() {
+        let mut trace = with_calls("rank 0 io 1 r.r");
+        trace.io[0].file = trace.strings.intern("/data/a.parquet");
+        let formats = |group_by| {
+            let rows = io_files(&trace, &Selection { group_by, ..Selection::default() });
+            rows.iter().map(|row| row.format).collect::<Vec<_>>()
+        };
+        assert_eq!(formats(None), [Some("parquet"), None]);
+        assert_eq!(formats(Some(GroupBy::Process)), [None]);
     }
 
     #[test]

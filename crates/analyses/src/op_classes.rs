@@ -1,5 +1,5 @@
-//! What the name of an operator says: its category and the formula of its work. The one place of the analyses that looks
-//! at names, once a distinct name: a formula is looked up by operator, as a schema would be.
+//! What the name of an operator says: its category and the formula of its work. It is asked once a distinct name: a formula
+//! is looked up by operator, as a schema would be.
 //!
 //! The table is `data/operators.txt`.
 
