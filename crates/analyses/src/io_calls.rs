@@ -40,6 +40,11 @@ impl IoCall {
         self.event.layer == IoLayer::PageFault
     }
 
+    /// Whether it is a page of a mapped file that had to be read when it was touched.
+    pub(crate) fn is_major_page_fault(&self) -> bool {
+        self.is_page_fault() && self.event.action == IoAction::Read
+    }
+
     /// Whether it is one half of a call that copies from file to file: its bytes took all of the call's time.
     fn is_half(&self) -> bool {
         let IoEvent { action, other_file, .. } = self.event;
@@ -171,6 +176,18 @@ pub(crate) mod tests {
             let (layer, asked_bytes, offset, errno) = (IoLayer::Posix, bytes, None, None);
             let other_file = StringTable::EMPTY;
             trace.io.push(IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno });
+        }
+        trace
+    }
+
+    /// The trace with its calls `R` and `m` as page faults, a major one each and a minor one.
+    pub(crate) fn with_page_faults(mut trace: Trace) -> Trace {
+        for at in 0..trace.io.len() {
+            let slice = trace.io[at].slice;
+            if matches!(trace.slice_name(slice), "R" | "m") {
+                trace.io[at].layer = IoLayer::PageFault;
+                trace.slices.dur_ns[slice.index()] = 0;
+            }
         }
         trace
     }

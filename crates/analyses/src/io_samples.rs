@@ -5,20 +5,21 @@
 //! ready before, and the step in which it was taken.
 //!
 //! # Units
-//! Nanoseconds; numbers of workers, batches and steps; counts of samples; bytes. `samples` is a list of indices, of which
-//! only the first are recorded.
+//! Nanoseconds; numbers of workers, batches and steps; counts of samples and page faults; bytes. `samples` is a list of
+//! indices, of which only the first are recorded.
 //!
 //! # Source
 //! What the recorder says of each batch that PyTorch's `DataLoader` makes, and of each `next()` of a loop; labels of
 //! `stepscope.dataflow.data` and `preprocess` that say a sample; calls on files.
 //!
 //! # Edge cases
-//! Calls on files are those of the thread that makes the batch, while it does; one inside another counts once. A file
-//! that the source does not tell has no name; of files that took the same time it is the first by name. A batch that no
-//! `next()` took, as at the end of a pass, has neither a step nor times of one, and so has a piece of work that is no
-//! batch. It lay ready from the end of making it to the end of the `next()`; a batch that was made within the `next()`
-//! never lay. The samples of an `IterableDataset` have no indices. For one step, or a window: what was taken in it, and of
-//! what was not taken, that whose making began in it.
+//! Calls on files are those of the thread that makes the batch, while it does; one inside another counts once. What is
+//! read through a mapping of a file is no call: how much that is and how long it takes is not known, but the pages that had
+//! to be read are counted. A file that the source does not tell has no name; of files that took the same time it is that
+//! with most such pages, then the first by name. A batch that no `next()` took, as at the end of a pass, has neither a
+//! step nor times of one, and so has a piece of work that is no batch. It lay ready from the end of making it to the end
+//! of the `next()`; a batch that was made within the `next()` never lay. The samples of an `IterableDataset` have no
+//! indices. For one step, or a window: what was taken in it, and of what was not taken, that whose making began in it.
 
 use crate::batches::{Batch, Batches, PlacedRange, placed};
 use crate::host_threads::{Doing, Threads, first_lane};
@@ -60,6 +61,8 @@ columns! {
         reading_ns: i64 => Nanoseconds,
         /// Bytes read for it, as far as calls say it.
         read_bytes: i64 => Bytes,
+        /// Number of major page faults: pages of mapped files that had to be read when they were touched.
+        page_faults: i64 => Count,
         /// The file in whose calls most time was spent. Absent without calls on files, and when it is not known.
         file: Option<StringId> => Text,
         /// Time in calls on that file. Absent without calls on files.
@@ -105,7 +108,7 @@ fn row(context: &AnalysisContext<'_>, calls: &Calls, steps: &Steps<'_>, batch: &
     let trace = context.trace;
     let Batch { fetch: made, next } = *batch;
     let in_calls = context.get::<Threads>().get(trace, made.thread).doing(Doing::Io).clip(made.span);
-    let (file, read_bytes) = calls.within(trace, &made);
+    let Within { file, read_bytes, page_faults } = calls.within(trace, &made);
     SampleTime {
         rank: made.rank,
         said: made.said,
@@ -113,6 +116,7 @@ fn row(context: &AnalysisContext<'_>, calls: &Calls, steps: &Steps<'_>, batch: &
         process: made.process,
         reading_ns: in_calls.total_ns(),
         read_bytes,
+        page_faults,
         file: file.map(|(file, _)| file).filter(|file| *file != StringTable::EMPTY),
         file_ns: file.map(|(_, ns)| ns),
         waited_ns: next.map(|next| next.span.duration_ns()),
@@ -138,21 +142,37 @@ impl Calls {
         Self(of_threads)
     }
 
-    /// Of the calls that begin while something is made: the file that took most time, and that time; and the bytes read.
-    fn within(&self, trace: &Trace, made: &PlacedRange) -> (Option<(StringId, i64)>, i64) {
+    /// The calls that begin while something is made.
+    fn within(&self, trace: &Trace, made: &PlacedRange) -> Within {
         let calls = self.0.get(&made.thread).map_or(&[][..], Vec::as_slice);
         let first = calls.partition_point(|call| call.span.start_ns < made.span.start_ns);
         let calls = calls[first..].iter().take_while(|call| call.span.start_ns < made.span.end_ns);
-        let (mut of_files, mut read_bytes): (BTreeMap<StringId, Vec<Span>>, i64) = (BTreeMap::new(), 0);
+        let (mut of_files, mut read_bytes): (BTreeMap<StringId, (Vec<Span>, i64)>, i64) = (BTreeMap::new(), 0);
         for call in calls {
-            of_files.entry(call.event.file).or_default().push(call.span.intersect(made.span));
+            let (spans, page_faults) = of_files.entry(call.event.file).or_default();
+            spans.push(call.span.intersect(made.span));
+            *page_faults += i64::from(call.is_major_page_fault());
             let bytes = call.event.bytes.filter(|_| call.event.action == IoAction::Read);
             read_bytes = read_bytes.saturating_add(bytes.unwrap_or(0));
         }
-        let times = of_files.into_iter().map(|(file, spans)| (file, IntervalSet::from_unsorted(spans).total_ns()));
-        let longest = times.min_by_key(|(file, ns)| (Reverse(*ns), trace.strings.get(*file)));
-        (longest, read_bytes)
+        let page_faults = of_files.values().map(|(_, page_faults)| page_faults).sum();
+        let times = of_files
+            .into_iter()
+            .map(|(file, (spans, page_faults))| (file, IntervalSet::from_unsorted(spans).total_ns(), page_faults));
+        let order = |(file, ns, page_faults): &(StringId, i64, i64)| {
+            (Reverse(*ns), Reverse(*page_faults), trace.strings.get(*file))
+        };
+        let longest = times.min_by_key(order);
+        Within { file: longest.map(|(file, ns, _)| (file, ns)), read_bytes, page_faults }
     }
+}
+
+/// What is done on files while something is made.
+struct Within {
+    /// The file that took most time, and that time.
+    file: Option<(StringId, i64)>,
+    read_bytes: i64,
+    page_faults: i64,
 }
 
 /// The steps of each rank, by start.
@@ -183,6 +203,7 @@ fn outcome(context: &AnalysisContext<'_>) -> Outcome {
 mod tests {
     use super::*;
     use crate::batches::tests::with_batches;
+    use crate::io_calls::tests::with_page_faults;
     use proptest::prelude::*;
     use stepscope_trace::SliceKind;
 
@@ -231,6 +252,21 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_of_a_mapped_file_has_its_pages_and_no_time() {
+        let mut trace =
+            with_page_faults(with_batches("rank 0 input 1 .aaaabb\nrank 1 label 1 aaaabb.\nrank 1 io 1    R|R|RmR|r."));
+        for (event, name) in trace.io.iter_mut().zip(["x", "y", "y", "x", "z", "x"]) {
+            event.file = trace.strings.intern(name);
+        }
+        let row = |row: &SampleTime| {
+            let file = row.file.map(|file| trace.strings.get(file));
+            (row.page_faults, row.read_bytes, row.reading_ns, file, row.file_ns)
+        };
+        let expected = [(3, 0, 0, Some("y"), Some(0)), (1, 100, 1_000, Some("x"), Some(1_000))];
+        assert_eq!(io_samples(&trace, &Selection::default()).iter().map(row).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn what_the_training_process_makes_never_lies_ready() {
         let trace = with_batches("rank 0 input 1 aaaa\nrank 0 label 1 .aa.");
         assert_eq!(lines(&trace, &Selection::default()), ["-/0 [0] 2 of which 0 0B - -; 4 0 step -"]);
@@ -250,14 +286,14 @@ mod tests {
     proptest! {
         #[test]
         fn every_batch_is_a_row_and_its_time_in_calls_is_that_of_the_slow_count(
-            fetches in prop::collection::vec("[.a-d|]{20}", 1..3), calls in prop::collection::vec("[..rwc|]{20}", 2),
+            fetches in prop::collection::vec("[.a-d|]{20}", 1..3), calls in prop::collection::vec("[..rwcRm|]{20}", 2),
             takes in "[...a-d]{20}",
         ) {
             let mut drawing = format!("rank 0 input 1 {takes}\n");
             for (at, (fetch, call)) in fetches.iter().zip(&calls).enumerate() {
                 drawing += &format!("rank {0} label 1 {fetch}\nrank {0} io 1 {call}\n", at + 1);
             }
-            let trace = with_batches(&drawing);
+            let trace = with_page_faults(with_batches(&drawing));
             let rows = io_samples(&trace, &Selection::default());
             prop_assert!(rows.is_sorted_by_key(|row| Reverse(row.span.duration_ns())));
             let mut made: Vec<_> = rows.iter().map(|row| row.said.slice).collect();
@@ -266,8 +302,12 @@ mod tests {
             prop_assert_eq!(made, expected.collect::<Vec<_>>());
             let process = |slice: stepscope_trace::SliceId| trace.tracks[trace.slices.track[slice.index()].index()].process;
             for row in rows {
-                let of_process = trace.io.iter().filter(|event| process(event.slice) == row.process);
-                let spans: Vec<Span> = of_process.map(|event| trace.slices.span(event.slice)).collect();
+                let of_process = || trace.io.iter().filter(|event| process(event.slice) == row.process);
+                let spans: Vec<Span> = of_process().map(|event| trace.slices.span(event.slice)).collect();
+                let faults = of_process().filter(|event| {
+                    trace.slice_name(event.slice) == "R" && row.span.contains(trace.slices.start_ns[event.slice.index()])
+                });
+                prop_assert_eq!(row.page_faults, faults.count() as i64);
                 let us = (0..20_i64).map(|us| us * 1_000).filter(|at_ns| row.span.contains(*at_ns));
                 let reading = us.filter(|at_ns| spans.iter().any(|span| span.contains(*at_ns))).count();
                 prop_assert_eq!(row.reading_ns, 1_000 * reading as i64);

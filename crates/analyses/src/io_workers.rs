@@ -16,7 +16,7 @@
 //! where the time from one `next()` to the one after begins when the first has ended, and both are of one pass.
 //!
 //! # Units
-//! Nanoseconds; counts of batches, processes and workers; bytes.
+//! Nanoseconds; counts of batches, processes, workers and page faults; bytes.
 //!
 //! # Source
 //! What the recorder says of each batch that PyTorch's `DataLoader` makes, and of each `next()` of a loop, and calls on
@@ -25,9 +25,10 @@
 //! # Edge cases
 //! Batches that the training process makes itself are a row without a worker, whose time is that of making batches. Calls
 //! on files are those of the thread that makes the batch; without `stepscope record --io` none are recorded, and all is
-//! decoding. Of a run in which only some steps are recorded, what was not recorded between two batches counts as waiting:
-//! ask for one step. For a step, or a window, the parts that lie in it; how many workers are enough is then of the
-//! batches made and taken in it.
+//! decoding. What is read through a mapping of a file is no call: how much that is and how long it takes is not known, so
+//! that it is in decoding, but the pages that had to be read are counted. Of a run in which only some steps are recorded,
+//! what was not recorded between two batches counts as waiting: ask for one step. For a step, or a window, the parts that
+//! lie in it; how many workers are enough is then of the batches made and taken in it.
 //!
 //! The number of workers that would be enough assumes that a batch takes as long to make beside more workers, which holds
 //! while there are processors, memory and disk for them. It is a mean: with batches that differ much, more workers or a
@@ -37,6 +38,7 @@
 use crate::batches::{Batch, Batches, PlacedRange};
 use crate::host_threads::{Doing, Threads};
 use crate::io_calls::IoCall;
+use crate::windows::contains;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +73,9 @@ columns! {
         idle_ns: i64 => Nanoseconds,
         /// Bytes read while it makes batches, as far as calls say it.
         read_bytes: i64 => Bytes,
+        /// Number of major page faults while it makes batches: pages of mapped files that had to be read when they were
+        /// touched.
+        page_faults: i64 => Count,
         /// Time that the loop waited in `next()` for batches of this worker.
         waited_for_ns: i64 => Nanoseconds,
     }
@@ -105,10 +110,11 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<WorkerTime> {
     }
     for call in context.get::<Vec<IoCall>>().iter().filter(|call| call.event.action == IoAction::Read) {
         if let Some((row, fetching)) = makers.get(&call.process)
-            && covers(fetching, call.span.start_ns)
+            && contains(fetching.spans(), call.span.start_ns)
             && let Some(row) = rows.get_mut(row)
         {
             row.read_bytes = row.read_bytes.saturating_add(call.event.bytes.unwrap_or(0));
+            row.page_faults += i64::from(call.is_major_page_fault());
         }
     }
     for taken in nexts.chunk_by(|a, b| a.thread == b.thread).filter(|taken| selection.has_rank(taken[0].rank)) {
@@ -166,12 +172,6 @@ impl WorkerTime {
     }
 }
 
-/// Whether a moment is in a set.
-fn covers(set: &IntervalSet, at_ns: i64) -> bool {
-    let behind = set.spans().partition_point(|span| span.start_ns <= at_ns);
-    behind > 0 && set.spans()[behind - 1].contains(at_ns)
-}
-
 /// From the first to the last thing of a process.
 fn life_of(trace: &Trace, process: ProcessId) -> IntervalSet {
     let tracks = trace.tracks.iter().filter(|track| track.process == process);
@@ -185,7 +185,7 @@ struct Parts(Option<Vec<Span>>);
 
 impl Parts {
     fn contains(&self, at_ns: i64) -> bool {
-        self.0.as_ref().is_none_or(|parts| crate::windows::contains(parts, at_ns))
+        self.0.as_ref().is_none_or(|parts| contains(parts, at_ns))
     }
 
     fn part_ns(&self, set: &IntervalSet) -> i64 {
@@ -237,6 +237,7 @@ fn outcome(context: &AnalysisContext<'_>) -> Outcome {
 mod tests {
     use super::*;
     use crate::batches::tests::with_batches;
+    use crate::io_calls::tests::with_page_faults;
     use proptest::prelude::*;
     use stepscope_trace::{DataflowStage, SliceKind};
 
@@ -278,6 +279,22 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_are_read_for_batches_are_counted_and_take_no_time() {
+        let trace = with_page_faults(with_batches(
+            "rank 0 step    0000011111
+             rank 0 input 1 .a....b...
+             rank 1 label 1 aaa..bbb..
+             rank 1 io 1    R|Rm.RRrR.R",
+        ));
+        // The fault in the fourth column lies between the batches.
+        let rows = |selection| io_workers(&trace, &selection);
+        let counts = |row: &WorkerTime| (row.page_faults, row.read_bytes, row.reading_ns);
+        assert_eq!(rows(Selection::default()).iter().map(counts).collect::<Vec<_>>(), [(3, 100, 1_000)]);
+        let first = Selection { step: Some(0), ..Selection::default() };
+        assert_eq!(rows(first).iter().map(counts).collect::<Vec<_>>(), [(2, 0, 0)]);
+    }
+
+    #[test]
     fn a_step_has_the_parts_that_lie_in_it() {
         let trace = with_batches(JOB);
         let second = Selection { step: Some(1), ..Selection::default() };
@@ -314,7 +331,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_microsecond_of_a_worker_is_one_thing(
-            fetches in prop::collection::vec("[.a-e|]{24}", 1..4), reads in prop::collection::vec("[..r]{24}", 3),
+            fetches in prop::collection::vec("[.a-e|]{24}", 1..4), reads in prop::collection::vec("[..rRm|]{24}", 3),
             other in "[...x]{24}", takes in "[..a-e]{24}", from in 0_i64..20, len in 1_i64..20, is_part in any::<bool>(),
         ) {
             let mut drawing = format!("rank 0 input 1 {takes}\n");
@@ -322,7 +339,7 @@ mod tests {
                 let rank = at + 1;
                 drawing += &format!("rank {rank} label 1 {fetch}\nrank {rank} io 1 {read}\nrank {rank} cpu 2 {other}\n");
             }
-            let trace = with_batches(&drawing);
+            let trace = with_page_faults(with_batches(&drawing));
             let window = Span::new(from * 1_000, (from + len) * 1_000);
             let selection = Selection { window: is_part.then_some(window), ..Selection::default() };
             let asked = if is_part { window } else { Span::new(0, i64::MAX) };
@@ -357,6 +374,14 @@ mod tests {
                 }
                 prop_assert_eq!([row.reading_ns, row.decoding_ns, row.waiting_ns, row.idle_ns], parts);
                 prop_assert_eq!(parts.iter().sum::<i64>(), row.total_ns);
+                let of_fetches = |at_ns: i64| asked.contains(at_ns) && fetches.iter().any(|span| span.contains(at_ns));
+                let faults = trace.io.iter().filter(|event| {
+                    let slice = event.slice.index();
+                    trace.tracks[trace.slices.track[slice].index()].process == process
+                        && trace.slice_name(event.slice) == "R"
+                        && of_fetches(trace.slices.start_ns[slice])
+                });
+                prop_assert_eq!(row.page_faults, faults.count() as i64);
                 let took = trace.dataflow.iter().filter(|range| {
                     range.stage == DataflowStage::Next && range.worker == row.worker
                         && asked.contains(trace.slices.start_ns[range.slice.index()])

@@ -9,7 +9,6 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use stepscope_base::StringId;
 use stepscope_base::units::{format_count, format_ns};
-use stepscope_trace::IoAction;
 
 /// Pages in a second; each of them is waited for, on a local disk for about 100 us.
 const LEAST_PER_S: i128 = 1_000;
@@ -33,8 +32,7 @@ fn judge(facts: &Facts) -> Judged {
 
 /// How long a page takes is not known, so that there is no gain.
 fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
-    let is_major = |call: &&IoCall| call.is_page_fault() && call.event.action == IoAction::Read;
-    let faults: Vec<&IoCall> = of.calls.iter().filter(is_major).collect();
+    let faults: Vec<&IoCall> = of.calls.iter().filter(|call| call.is_major_page_fault()).collect();
     let (count, window_ns) = (faults.len() as i64, of.window_ns());
     let is_often = i128::from(count) * 1_000_000_000 >= LEAST_PER_S * i128::from(window_ns);
     (is_often && count >= LEAST_COUNT).then_some(())?;

@@ -56,13 +56,11 @@ impl IoSums {
         let dur_ns = call.span.duration_ns();
         self.count += 1;
         self.faults += i64::from(call.is_page_fault());
+        self.page_faults += i64::from(call.is_major_page_fault());
         self.errors += i64::from(call.event.has_failed());
         self.total_ns = self.total_ns.saturating_add(dur_ns);
         match call.event.action {
-            IoAction::Read => {
-                self.reads.add(call, dur_ns);
-                self.page_faults += i64::from(call.is_page_fault());
-            }
+            IoAction::Read => self.reads.add(call, dur_ns),
             IoAction::Write => self.writes.add(call, dur_ns),
             IoAction::Open => self.opens += 1,
             IoAction::Metadata => {}
