@@ -60,6 +60,7 @@ mod queue_wait;
 mod random_reads;
 mod short_kernels;
 mod slow_file;
+mod slow_folder;
 mod small_io;
 mod tensor_cores;
 mod unfused;
@@ -302,6 +303,7 @@ const RULES: &[Rule] = &[
     metadata_calls::RULE,
     page_faults::RULE,
     slow_file::RULE,
+    slow_folder::RULE,
 ];
 
 /// All that is to be said, what there is most to gain from first.

@@ -8,7 +8,7 @@ use stepscope_trace::IoEvent;
 
 const THRESHOLD: f64 = 0.05;
 /// Requests below this take about as long as this.
-const SMALL_BYTES: i64 = 64 << 10;
+pub(super) const SMALL_BYTES: i64 = 64 << 10;
 /// Fewer are nobody's habit.
 const LEAST_COUNT: i64 = 100;
 
