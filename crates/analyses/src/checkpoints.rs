@@ -139,12 +139,21 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Checkpoint> {
     rows
 }
 
-/// When each process writes checkpoints, where `calls` are all of its calls on files: the calls that begin then are of
-/// checkpoints.
-pub(crate) fn checkpoint_times(trace: &Trace, calls: &[IoCall]) -> BTreeMap<ProcessId, IntervalSet> {
-    let found = found(trace, &by_process(calls));
-    let times = |found: Vec<Found>| found.iter().map(|found| found.span).collect();
-    found.into_iter().map(|(process, found)| (process, times(found))).collect()
+/// When each process writes checkpoints.
+pub(crate) struct CheckpointTimes(BTreeMap<ProcessId, IntervalSet>);
+
+impl CheckpointTimes {
+    /// Those of processes of which `calls` are all calls on files.
+    pub(crate) fn of(trace: &Trace, calls: &[IoCall]) -> Self {
+        let found = found(trace, &by_process(calls));
+        let times = |found: Vec<Found>| found.iter().map(|found| found.span).collect();
+        Self(found.into_iter().map(|(process, found)| (process, times(found))).collect())
+    }
+
+    /// Whether a call is of a checkpoint: it begins in one of its process.
+    pub(crate) fn contain(&self, call: &IoCall) -> bool {
+        self.0.get(&call.process).is_some_and(|times| contains(times.spans(), call.span.start_ns))
+    }
 }
 
 /// The calls of each process, by start.

@@ -33,6 +33,16 @@
 //! of every kind for a mean request; its count of nodes is always 0; and what is overlapped it computes from sums of
 //! durations, not from when calls run. It prints sums over all ranks; here each rank has rows.
 //!
+//! With `--group-by layer`, too, it gives the layers of DFAnalyzer's preset `dlio`: `compute`, labels that compute;
+//! `fetch_data`, waits of the training loop for its next batch; `data_loader`, batches that a loader makes; `reader`, labels
+//! that read or prepare samples; `checkpoint`, labels and functions that write or read checkpoints; and the calls of the
+//! system and of C's streams, each in the first layer that fits: `reader_posix` in any of `fetch_data`, `data_loader` and
+//! `reader`; `checkpoint_posix` in a checkpoint of its process, as `checkpoints` lists them; `other_posix`. These three sum
+//! to `all`. DFAnalyzer tells its layers by categories and names of DLIO's functions, and calls of readers and of checkpoints
+//! by `/data` and `/checkpoint` in the paths of files; `__getitem__` of a data set, which it takes for the loader's, is a
+//! reader's here. Its `app` is `job_ns`; `training` and forks are not there, nor what depends on `/lustre` or `/ssd` in a
+//! path.
+//!
 //! # Units
 //! Nanoseconds; bytes; bytes in a second; counts, also of calls in a second; shares from 0 to 1.
 //!
@@ -48,10 +58,11 @@
 //! One that copies from file to file is output, also in the half of its time in which it counts as a read.
 
 mod dfanalyzer;
+mod dlio;
 mod layers;
 mod rank_io;
 
-use crate::checkpoints::checkpoint_times;
+use crate::checkpoints::CheckpointTimes;
 use crate::context::Shared;
 use crate::io_calls::{IoCall, IoSums, io_calls, per_s};
 use crate::{Analysis, AnalysisContext, Compat, GroupBy, Needs, Options, Outcome, Selection};
@@ -198,6 +209,7 @@ pub(crate) struct IoOfRanks {
     ranks: BTreeMap<u32, RankIo>,
     /// All calls, by rank and start.
     calls: Vec<IoCall>,
+    checkpoints: CheckpointTimes,
 }
 
 impl Shared for IoOfRanks {
@@ -206,10 +218,10 @@ impl Shared for IoOfRanks {
         let whole = Selection { ranks: selection.ranks.clone(), ..Selection::default() };
         let mut calls = io_calls(trace, &whole);
         calls.sort_by_key(|call| (call.rank, call.span.start_ns));
-        let mut all = Self { ranks: BTreeMap::new(), calls };
+        let checkpoints = CheckpointTimes::of(trace, &calls);
+        let mut all = Self { ranks: BTreeMap::new(), calls, checkpoints };
         let asked = trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank));
-        let checkpoints = checkpoint_times(trace, &all.calls);
-        let of_rank = |rank| RankIo::of(context, rank, all.calls_of(rank), &checkpoints);
+        let of_rank = |rank| RankIo::of(context, rank, all.calls_of(rank), &all.checkpoints);
         all.ranks = asked.filter_map(|rank| Some((rank, of_rank(rank)?))).collect();
         all
     }
@@ -244,6 +256,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match (context.selection.compat, context.selection.group_by) {
+        (Some(Compat::DfAnalyzer), Some(GroupBy::Layer)) => Outcome::without_coverage(context, &dlio::rows(context)),
         (Some(Compat::DfAnalyzer), _) => Outcome::without_coverage(context, &dfanalyzer::rows(context)),
         (_, Some(GroupBy::Layer)) => Outcome::without_coverage(context, &layers::rows(context)),
         _ => Outcome::without_coverage(context, &rows(context)),

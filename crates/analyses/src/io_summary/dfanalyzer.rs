@@ -1,4 +1,5 @@
 //! The summary of DFAnalyzer by its preset `posix`: facts about calls of the system and of C's streams, and its rules.
+//! `dlio.rs` has rows of the same columns by its other preset.
 
 use super::IoOfRanks;
 use crate::AnalysisContext;
@@ -12,34 +13,36 @@ use stepscope_trace::{IoAction, IoEvent, IoLayer, ProcessId, SliceKind, Trace, T
 const SMALL_BYTES: i64 = 1 << 20;
 
 columns! {
-    /// What DFAnalyzer says of one category of a rank's calls.
+    /// What DFAnalyzer says of one category or layer of a rank.
     #[derive(Clone, PartialEq, Debug)]
     pub(super) struct CategoryIo {
         /// The rank.
         rank: u32 => Count,
         /// The category: `all`, `data`, which is `read` and `write` together, `metadata`, which is all else, and `open`,
-        /// which is a part of that.
+        /// which is a part of that. Grouped by layer, the layer.
         category: &'static str => Text,
-        /// Number of calls.
+        /// Number of calls. Of `compute`, `fetch_data`, `data_loader`, `reader` and `checkpoint`, of labels and waits.
         count: i64 => Count,
-        /// Time in calls, all of them added up.
+        /// Time in them, all of it added up.
         total_ns: i64 => Nanoseconds,
         /// Calls over `total_ns`.
         calls_per_s => Count = |row| per_s(row.count.into(), row.total_ns.into()),
-        /// Bytes moved.
+        /// Bytes moved. Absent of labels and waits.
         bytes: Option<i64> => Bytes,
         /// Bytes over `total_ns`.
         bytes_per_s => BytesPerSecond = |row| per_s(row.bytes?.into(), row.total_ns.into()),
         /// Bytes over the number of reads and writes whose bytes are known.
         request_bytes_mean: Option<i64> => Bytes,
-        /// Time in which any thread is in a call.
+        /// Time in which any thread is in one.
         busy_ns: i64 => Nanoseconds,
+        /// `busy_ns` over `job_ns`, which DFAnalyzer calls utilization.
+        busy_ratio => Ratio = |row| ratio(row.busy_ns, row.job_ns),
         /// The part of `busy_ns` in which the rank computes. Absent where nothing says when it does.
         hidden_ns: Option<i64> => Nanoseconds,
         /// The part of `busy_ns` in which the rank does not compute. Absent where nothing says when it does.
         exposed_ns: Option<i64> => Nanoseconds,
-        /// Number of known files.
-        files: i64 => Count,
+        /// Number of known files. Absent of labels and waits.
+        files: Option<i64> => Count,
         /// Number of processes.
         processes: i64 => Count,
         /// Number of threads, which DFAnalyzer calls processes.
@@ -55,6 +58,21 @@ columns! {
 
 /// The categories of each rank asked for that has calls.
 pub(super) fn rows(context: &AnalysisContext<'_>) -> Vec<CategoryIo> {
+    let (trace, ranks) = (context.trace, context.get::<IoOfRanks>());
+    let of_rank = |(rank, calls): (u32, Vec<IoCall>)| {
+        let compute = ranks.get(rank).and_then(|of| of.compute.as_ref());
+        let job_ns = job_ns(context, rank);
+        let rows = CATEGORIES.iter().filter_map(|(category, is_in)| {
+            let calls: Vec<&IoCall> = calls.iter().filter(|call| is_in(call.event.action)).collect();
+            (!calls.is_empty()).then(|| of_calls(trace, (rank, category, job_ns), &calls, compute))
+        });
+        rows.collect::<Vec<_>>()
+    };
+    calls_by_rank(context).into_iter().flat_map(of_rank).collect()
+}
+
+/// The calls of the system and of C's streams of each rank asked for, those that lie in no other.
+pub(super) fn calls_by_rank(context: &AnalysisContext<'_>) -> BTreeMap<u32, Vec<IoCall>> {
     let (trace, selection) = (context.trace, context.selection);
     let is_known = |event: &IoEvent| matches!(event.layer, IoLayer::Posix | IoLayer::Stdio);
     let is_part = |event: &IoEvent| {
@@ -68,20 +86,15 @@ pub(super) fn rows(context: &AnalysisContext<'_>) -> Vec<CategoryIo> {
     for call in calls(trace, selection, |event| is_known(event) && !is_part(event)) {
         by_rank.entry(call.rank).or_default().push(call);
     }
-    let ranks = context.get::<IoOfRanks>();
-    let of_rank = |(rank, calls): (u32, Vec<IoCall>)| {
-        let compute = ranks.get(rank).and_then(|of| of.compute.as_ref());
-        let spans = selection.of_rank(rank);
-        let spans = spans.slices(trace).map(|id| trace.slices.span(id));
-        let job = spans.reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)));
-        let job_ns = job.map_or(0, Span::duration_ns);
-        let rows = CATEGORIES.iter().filter_map(|(category, is_in)| {
-            let calls: Vec<&IoCall> = calls.iter().filter(|call| is_in(call.event.action)).collect();
-            (!calls.is_empty()).then(|| of_category(trace, (rank, category, job_ns), &calls, compute))
-        });
-        rows.collect::<Vec<_>>()
-    };
-    by_rank.into_iter().flat_map(of_rank).collect()
+    by_rank
+}
+
+/// From the first start to the last end of what is asked for of a rank.
+pub(super) fn job_ns(context: &AnalysisContext<'_>, rank: u32) -> i64 {
+    let (trace, selection) = (context.trace, context.selection.of_rank(rank));
+    let spans = selection.slices(trace).map(|id| trace.slices.span(id));
+    let job = spans.reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)));
+    job.map_or(0, Span::duration_ns)
 }
 
 type Category = (&'static str, fn(IoAction) -> bool);
@@ -95,42 +108,56 @@ const CATEGORIES: [Category; 6] = [
     ("open", |action| action == IoAction::Open),
 ];
 
-fn of_category(
-    trace: &Trace,
-    (rank, category, job_ns): (u32, &'static str, i64),
-    calls: &[&IoCall],
-    compute: Option<&IntervalSet>,
-) -> CategoryIo {
+/// What a row is of: its rank, its category, and the time of the rank.
+type RowOf = (u32, &'static str, i64);
+
+/// The row of `calls`.
+pub(super) fn of_calls(trace: &Trace, of: RowOf, calls: &[&IoCall], compute: Option<&IntervalSet>) -> CategoryIo {
     let sums = IoSums::of(calls.iter().copied());
-    let busy: IntervalSet = calls.iter().map(|call| call.span).collect();
-    let hidden_ns = compute.map(|compute| busy.intersect(compute).total_ns());
-    let busy_ns = busy.total_ns();
+    let row = of_spans(trace, of, &calls.iter().map(|call| (call.span, call.track)).collect::<Vec<_>>(), compute);
     let files: BTreeSet<StringId> = calls.iter().map(|call| call.event.file).collect();
-    let processes: BTreeSet<ProcessId> = calls.iter().map(|call| call.process).collect();
-    let threads: BTreeSet<TrackId> = calls.iter().map(|call| first_lane(trace, call.track)).collect();
-    let nodes: BTreeSet<&str> =
-        processes.iter().filter_map(|process| trace.processes[process.index()].host.as_deref()).collect();
     let bytes = sums.bytes();
     let sized = sums.reads.sized + sums.writes.sized;
-    let exposed_ns = hidden_ns.map(|hidden_ns| busy_ns - hidden_ns);
-    let unoverlapped_ratio = exposed_ns.and_then(|exposed_ns| ratio(exposed_ns, busy_ns));
-    let rules = (category == "all").then(|| rules(&sums, unoverlapped_ratio)).filter(|rules| !rules.is_empty());
+    let unoverlapped_ratio = row.exposed_ns.and_then(|exposed_ns| ratio(exposed_ns, row.busy_ns));
+    let rules = (row.category == "all").then(|| rules(&sums, unoverlapped_ratio)).filter(|rules| !rules.is_empty());
+    CategoryIo {
+        bytes,
+        request_bytes_mean: bytes.filter(|_| sized > 0).map(|bytes| bytes / sized),
+        files: Some(files.iter().filter(|file| **file != StringTable::EMPTY).count() as i64),
+        rules,
+        ..row
+    }
+}
+
+/// The row of what runs at these times on these tracks, of which bytes and files are not known.
+pub(super) fn of_spans(
+    trace: &Trace,
+    (rank, category, job_ns): RowOf,
+    spans: &[(Span, TrackId)],
+    compute: Option<&IntervalSet>,
+) -> CategoryIo {
+    let busy: IntervalSet = spans.iter().map(|(span, _)| *span).collect();
+    let (busy_ns, hidden_ns) = (busy.total_ns(), compute.map(|compute| busy.intersect(compute).total_ns()));
+    let threads: BTreeSet<TrackId> = spans.iter().map(|(_, track)| first_lane(trace, *track)).collect();
+    let processes: BTreeSet<ProcessId> = threads.iter().map(|track| trace.tracks[track.index()].process).collect();
+    let nodes: BTreeSet<&str> =
+        processes.iter().filter_map(|process| trace.processes[process.index()].host.as_deref()).collect();
     CategoryIo {
         rank,
         category,
-        count: sums.count,
-        total_ns: sums.total_ns,
-        bytes,
-        request_bytes_mean: bytes.filter(|_| sized > 0).map(|bytes| bytes / sized),
+        count: spans.len() as i64,
+        total_ns: spans.iter().fold(0_i64, |sum, (span, _)| sum.saturating_add(span.duration_ns())),
+        bytes: None,
+        request_bytes_mean: None,
         busy_ns,
         hidden_ns,
-        exposed_ns,
-        files: files.iter().filter(|file| **file != StringTable::EMPTY).count() as i64,
+        exposed_ns: hidden_ns.map(|hidden_ns| busy_ns - hidden_ns),
+        files: None,
         processes: processes.len() as i64,
         threads: threads.len() as i64,
         nodes: nodes.len() as i64,
         job_ns,
-        rules,
+        rules: None,
     }
 }
 

@@ -8,11 +8,11 @@
 //!
 //! Output is divided once more, into that of checkpoints and all other.
 
+use crate::checkpoints::CheckpointTimes;
 use crate::host_threads::{Doing, MainThreads, Threads, first_lane};
 use crate::io_calls::IoCall;
 use crate::io_files::helpers;
 use crate::ranks_overview::{RankBusy, computing};
-use crate::windows::contains;
 use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ impl RankIo {
         context: &AnalysisContext<'_>,
         rank: u32,
         calls: &[IoCall],
-        checkpoints: &BTreeMap<ProcessId, IntervalSet>,
+        checkpoints: &CheckpointTimes,
     ) -> Option<Self> {
         let runners = Runners::of(context, rank);
         let waits = runners.doing(context, Doing::DataLoader);
@@ -91,10 +91,7 @@ impl RankIo {
             IntervalSet::from_unsorted(calls.iter().filter(|call| is_in(call)).map(|call| call.span))
         };
         let is_output = |call: &IoCall| is_output(call, &written);
-        let is_checkpoint = |call: &IoCall| {
-            let times = checkpoints.get(&call.process).map_or(&[][..], IntervalSet::spans);
-            is_output(call) && contains(times, call.span.start_ns)
-        };
+        let is_checkpoint = |call: &IoCall| is_output(call) && checkpoints.contain(call);
         let is_first = |call: &IoCall| runners.threads.contains(&first_lane(context.trace, call.track));
         let is_runner = |call: &IoCall| runners.processes.contains(&call.process);
         // What the thread that runs the steps does counts first, then output, then input.
