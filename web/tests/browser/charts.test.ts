@@ -1,11 +1,12 @@
 // Charts over time: what is read off them is what the command says, and a range that is dragged is what tables are of.
 
+import { existsSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Row } from "../../src/api/types";
 import { exactCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
-import { FILES, INPUTS } from "./inputs";
+import { FILES, INPUTS, SLOW_FILES } from "./inputs";
 import { served } from "./served";
 import { analyze, type View } from "./stepscope";
 import { shownColumns, shownRows, unitOf } from "./table";
@@ -145,6 +146,19 @@ describe("files", () => {
     await page.getByRole("link", { name: "Operators", exact: true }).click();
     await page.waitForURL(/#operators\?window=1500000-3000001/);
     await close();
+  });
+
+  test.skipIf(!existsSync(SLOW_FILES))("advice on files is what the command says", async () => {
+    const slow = await served([SLOW_FILES]);
+    const { page, close } = await open(browser, at(slow.url, "io"));
+    await settled(page);
+    const expected = analyze("advice", SLOW_FILES).results.map(({ rule }) => String(rule));
+    const ofFiles = [...new Set(expected)].filter((rule) => /^(io|input)\./.test(rule));
+    expect(ofFiles.length).toBeGreaterThan(1);
+    const shown = page.getByRole("region", { name: "Advice" }).locator("li .advice-head code");
+    expect(await shown.allTextContents()).toEqual(ofFiles);
+    await close();
+    await slow.stop();
   });
 
   test("the chart says what the command says of the same buckets", async () => {

@@ -17,6 +17,9 @@ export const RANKS = `${CHECKOUT}tests/fixtures/ddp-cpu`;
 /** A trace of calls on files. */
 export const FILES = `${CHECKOUT}tests/fixtures/dftracer/wheel-2.2.0`;
 
+/** One with advice on files, where this machine has it. */
+export const SLOW_FILES = `${TRACES}/dftracer/dlio_resnet50_v1.pfw.gz`;
+
 /** A job that hangs: what the Flight Recorders of its ranks wrote. */
 export const HANG = `${CHECKOUT}tests/fixtures/flight-recorder/missing`;
 

@@ -1,4 +1,6 @@
-import type { Row } from "../../api/types";
+import { runPath, withQuery } from "../../api/paths";
+import type { Report, Row } from "../../api/types";
+import { AdviceList } from "../../components/AdviceList";
 import { Choices } from "../../components/Choices";
 import { timelineAt } from "../../components/links";
 import { Empty } from "../../components/Notice";
@@ -7,9 +9,10 @@ import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { Words } from "../../components/Words";
+import { useAnswer } from "../../state/answer";
 import { chooseRange, range, rangeSelection } from "../../state/range";
-import { param } from "../../state/route";
-import { detail } from "../../state/runs";
+import { param, selection } from "../../state/route";
+import { detail, runId } from "../../state/runs";
 import { Bandwidth } from "./Bandwidth";
 
 /** Why there are no files, and what would record them. */
@@ -37,6 +40,7 @@ export default function Io() {
   return (
     <>
       <h1>I/O</h1>
+      <IoAdvice />
       {known?.has.io ? (
         <Bandwidth rank={rank} />
       ) : (
@@ -118,6 +122,13 @@ export default function Io() {
       )}
     </>
   );
+}
+
+/** What to change about files and the waiting for them. */
+function IoAdvice() {
+  const path = withQuery(runPath(runId.value, "report"), selection.value);
+  const { value: report } = useAnswer<Report>(path, detail.value?.version ?? 0);
+  return <AdviceList advice={(report?.advice ?? []).filter(({ rule }) => /^(io|input)\./.test(rule))} />;
 }
 
 function longestCall(row: Row): RowLink[] {

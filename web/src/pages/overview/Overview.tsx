@@ -1,13 +1,13 @@
 import { withToken } from "../../api/client";
 import { runPath, withQuery } from "../../api/paths";
 import type { Report } from "../../api/types";
+import { AdviceList } from "../../components/AdviceList";
 import { FindingList } from "../../components/FindingList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
 import { hrefWith, selection, timeWindow } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { AdviceList } from "./AdviceList";
 import { Devices } from "./Devices";
 import { Environment } from "./Environment";
 import { Steps } from "./Steps";

@@ -1,11 +1,10 @@
-import type { Advice } from "../../api/types";
-import { Definition } from "../../components/Definition";
-import { evidencePage, timelineAt } from "../../components/links";
-import { Value } from "../../components/Value";
-import { Words } from "../../components/Words";
-import { formatCount } from "../../format/units";
-import { hrefOf } from "../../state/route";
-import { findPage } from "../registry";
+import type { Advice } from "../api/types";
+import { formatCount } from "../format/units";
+import { hrefOf } from "../state/route";
+import { Definition } from "./Definition";
+import { evidencePage, timelineAt } from "./links";
+import { Value } from "./Value";
+import { Words } from "./Words";
 
 /** What to change, what there is most to gain from first, each with the numbers behind it. */
 export function AdviceList({ advice }: { advice: readonly Advice[] }) {
@@ -36,7 +35,7 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
               {row.evidence === "roofline" && (
                 <a href={hrefOf("tables", { analysis: "roofline", group: "shapes" })}>By shape</a>
               )}
-              {row.start_ns !== null && findPage("timeline") && (
+              {row.start_ns !== null && (
                 <a href={timelineAt({ rank: row.rank, start_ns: row.start_ns, name: row.slice })}>On the timeline</a>
               )}
             </p>
