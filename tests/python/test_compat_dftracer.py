@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -163,3 +164,27 @@ with profile(run=sys.argv[1]):
     assert of["item"] == {"cat": "data", "dataflow": "data", "step": 3}
     assert of["forward"] == {"cat": "compute", "dataflow": "compute", "inside": 1}
     assert of["all_reduce"] == {"cat": "comm", "dataflow": "comm", "epoch": 5}
+
+
+def test_what_dynamo_compiles_is_computed_and_recorded(tmp_path):
+    program = """
+        import torch
+        from stepscope.compat.dftracer.python import Dynamo, create_backend, dynamo
+
+        @dynamo.compile(autograd=False)
+        def double(x):
+            return x.erfinv() * 2
+
+        x = torch.full((3,), 0.25)
+        assert torch.equal(double(x), x.erfinv() * 2)
+        linear = torch.nn.Linear(3, 2)
+        compiled = torch.compile(linear, backend=create_backend("model", epoch=1, autograd=False))
+        assert torch.equal(compiled(x), linear(x))
+        assert Dynamo(enable=False).compile(linear) is linear
+        assert (dynamo.count_parameters(linear), dynamo.count_parameters(x)) == (8, None)
+        assert create_backend() is torch._dynamo.lookup_backend("aot_eager")
+    """
+    runs.record(tmp_path / "run", runs.script(textwrap.dedent(program)))
+    counts = runs.counts_of_operators(tmp_path / "run")
+    # Compiling calls some of them as well.
+    assert counts["aten::erfinv"] >= 2 and counts["aten::linear"] >= 2

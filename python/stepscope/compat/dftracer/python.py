@@ -19,6 +19,7 @@ from stepscope.compat.dftracer._ai import (
     get_iter_block_name,
     get_iter_handle_name,
 )
+from stepscope.compat.dftracer._compiled import Dynamo, create_backend, dynamo
 from stepscope.compat.dftracer._events import DftFn as dft_fn
 from stepscope.compat.dftracer._events import DFTracer as dftracer
 from stepscope.compat.dftracer._events import TagDType, TagType, TagValue, get_default_args
@@ -33,6 +34,7 @@ __all__ = [
     "DataEvent",
     "DataLoaderEvent",
     "DeviceEvent",
+    "Dynamo",
     "EntityRelation",
     "EntityRole",
     "EntityStore",
@@ -46,11 +48,13 @@ __all__ = [
     "checkpoint",
     "comm",
     "compute",
+    "create_backend",
     "data",
     "dataloader",
     "device",
     "dft_fn",
     "dftracer",
+    "dynamo",
     "get_default_args",
     "get_iter_block_name",
     "get_iter_handle_name",
