@@ -8,7 +8,7 @@ use crate::open_files::OpenFile;
 use crate::paths::{absolute, is_watched};
 use crate::refused::{Lack, count};
 use crate::sockets::{self, Peer};
-use crate::start::{begin_to_write, end_to_write, is_inside, is_on};
+use crate::start::{begin_to_write, end_to_write, has_own_descriptors, is_inside, is_on};
 use crate::thread_sums::mine;
 use crate::unseen::{Way, elsewhere};
 use std::ffi::{c_char, c_int, c_void};
@@ -332,7 +332,7 @@ pub(crate) fn named(descriptor: c_int, path: *const c_char) -> Option<&'static F
     if !is_on() {
         return None;
     }
-    if is_inside() {
+    if is_inside() || has_own_descriptors() {
         return None;
     }
     let reason = errno();
