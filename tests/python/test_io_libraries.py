@@ -117,6 +117,10 @@ MPI = [
     ("MPI_File_seek", None, None, None, None),
     ("MPI_File_read", 100, None, 56, None),
     ("MPI_File_read_all", 100, None, 156, None),
+    ("MPI_File_iread_at", None, 20, 24, None),
+    ("MPI_File_iread", None, 20, 256, None),
+    ("MPI_File_iread_all", None, 20, 276, None),
+    ("MPI_File_iwrite_at", None, 20, 296, None),
     ("MPI_File_close", None, None, None, None),
     ("MPI_File_open", None, None, None, None),
 ]

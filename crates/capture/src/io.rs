@@ -209,6 +209,16 @@ calls! {
     170 H5DwriteChunk "H5Dwrite_chunk" Hdf5 Write;
     171 H5Aread "H5Aread" Hdf5 Read;
     172 H5Awrite "H5Awrite" Hdf5 Write;
+    180 MpiFileIread "MPI_File_iread" MpiIo Metadata;
+    181 MpiFileIreadAll "MPI_File_iread_all" MpiIo Metadata;
+    182 MpiFileIreadAt "MPI_File_iread_at" MpiIo Metadata;
+    183 MpiFileIreadAtAll "MPI_File_iread_at_all" MpiIo Metadata;
+    184 MpiFileIreadShared "MPI_File_iread_shared" MpiIo Metadata;
+    185 MpiFileIwrite "MPI_File_iwrite" MpiIo Metadata;
+    186 MpiFileIwriteAll "MPI_File_iwrite_all" MpiIo Metadata;
+    187 MpiFileIwriteAt "MPI_File_iwrite_at" MpiIo Metadata;
+    188 MpiFileIwriteAtAll "MPI_File_iwrite_at_all" MpiIo Metadata;
+    189 MpiFileIwriteShared "MPI_File_iwrite_shared" MpiIo Metadata;
     200 Connect "connect" Net Open;
     201 Recv "recv" Net Read;
     202 Recvfrom "recvfrom" Net Read;

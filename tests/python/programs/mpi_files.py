@@ -20,6 +20,11 @@ file.Read_at(2, array("i", [0] * 5))
 file.Seek(10)
 file.Read(array("i", [0] * 25))
 file.Read_all(array("i", [0] * 25))
+# What goes on meanwhile.
+file.Iread_at(2, array("i", [0] * 5)).Wait()
+file.Iread(array("i", [0] * 5)).Wait()
+file.Iread_all(array("i", [0] * 5)).Wait()
+file.Iwrite_at(70, numbers[70:75]).Wait()
 file.Close()
 group.Barrier()
 if rank == 0:

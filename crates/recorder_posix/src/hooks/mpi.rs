@@ -14,9 +14,11 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use stepscope_recorder::ForkLock;
 use stepscope_recorder::IoFunction::{
-    self, MpiFileClose, MpiFileDelete, MpiFileOpen, MpiFilePreallocate, MpiFileRead, MpiFileReadAll, MpiFileReadAt,
-    MpiFileReadAtAll, MpiFileReadOrdered, MpiFileReadShared, MpiFileSeek, MpiFileSetSize, MpiFileSetView, MpiFileSync,
-    MpiFileWrite, MpiFileWriteAll, MpiFileWriteAt, MpiFileWriteAtAll, MpiFileWriteOrdered, MpiFileWriteShared,
+    self, MpiFileClose, MpiFileDelete, MpiFileIread, MpiFileIreadAll, MpiFileIreadAt, MpiFileIreadAtAll,
+    MpiFileIreadShared, MpiFileIwrite, MpiFileIwriteAll, MpiFileIwriteAt, MpiFileIwriteAtAll, MpiFileIwriteShared,
+    MpiFileOpen, MpiFilePreallocate, MpiFileRead, MpiFileReadAll, MpiFileReadAt, MpiFileReadAtAll, MpiFileReadOrdered,
+    MpiFileReadShared, MpiFileSeek, MpiFileSetSize, MpiFileSetView, MpiFileSync, MpiFileWrite, MpiFileWriteAll,
+    MpiFileWriteAt, MpiFileWriteAtAll, MpiFileWriteOrdered, MpiFileWriteShared,
 };
 
 /// Any handle.
@@ -87,6 +89,12 @@ fn open_file(handle: Handle) -> Option<&'static File> {
     OPEN.lock().get(&handle).copied()
 }
 
+/// The bytes of as many elements of a type.
+fn bytes_of(count: i64, of: Handle) -> Option<u64> {
+    let size = told(|size| type_size(of, size)).and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
+    u64::try_from(count).ok().map(|count| count.saturating_mul(size))
+}
+
 fn on_file(function: IoFunction, handle: Handle, real: impl FnOnce() -> Status) -> Status {
     match open_file(handle) {
         Some(file) => timed(real, |_| Call::on(function, Some(file))),
@@ -105,8 +113,7 @@ fn transfer(
     let Some(file) = open_file(handle) else { return real(status) };
     let mut own: OwnStatus = [0; 32];
     let status = if status as usize <= NO_STATUS { own.as_mut_ptr().cast() } else { status };
-    let size = told(|size| type_size(of, size)).and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
-    let bytes_of = |count: i64| u64::try_from(count).ok().map(|count| count.saturating_mul(size));
+    let bytes_of = |count| bytes_of(count, of);
     let offset = place_of(handle, place);
     timed(
         || real(status),
@@ -118,6 +125,18 @@ fn transfer(
             Call { bytes, asked: asked.filter(|asked| *asked != bytes), offset, ..Call::on(function, Some(file)) }
         },
     )
+}
+
+/// A call that asks for as many elements to be moved, while the program goes on; what was moved it does not say.
+fn request_of(
+    function: IoFunction,
+    (handle, place): (Handle, Place),
+    (count, of): (i64, Handle),
+    real: impl FnOnce() -> Status,
+) -> Status {
+    let Some(file) = open_file(handle) else { return real() };
+    let (asked, offset) = (bytes_of(count, of), place_of(handle, place));
+    timed(real, |_| Call { asked, offset, ..Call::on(function, Some(file)) })
 }
 
 bound_hooks! {
@@ -245,4 +264,44 @@ bound_hooks! {
         |_real| transfer(MpiFileWriteOrdered, (file, Place::Shared), (count, of), status, |status| {
             real!(MPI_File_write_ordered_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, status: *mut c_void) -> Status)
         });
+    fn MPI_File_iread(file: Handle, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIread, (file, Place::Own), (count.into(), of), real);
+    fn MPI_File_iread_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIread, (file, Place::Own), (count, of), real);
+    fn MPI_File_iread_all(file: Handle, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadAll, (file, Place::Own), (count.into(), of), real);
+    fn MPI_File_iread_all_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadAll, (file, Place::Own), (count, of), real);
+    fn MPI_File_iread_at(file: Handle, offset: Offset, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadAt, (file, Place::At(offset)), (count.into(), of), real);
+    fn MPI_File_iread_at_c(file: Handle, offset: Offset, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadAt, (file, Place::At(offset)), (count, of), real);
+    fn MPI_File_iread_at_all(file: Handle, offset: Offset, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadAtAll, (file, Place::At(offset)), (count.into(), of), real);
+    fn MPI_File_iread_at_all_c(file: Handle, offset: Offset, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadAtAll, (file, Place::At(offset)), (count, of), real);
+    fn MPI_File_iread_shared(file: Handle, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadShared, (file, Place::Shared), (count.into(), of), real);
+    fn MPI_File_iread_shared_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIreadShared, (file, Place::Shared), (count, of), real);
+    fn MPI_File_iwrite(file: Handle, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwrite, (file, Place::Own), (count.into(), of), real);
+    fn MPI_File_iwrite_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwrite, (file, Place::Own), (count, of), real);
+    fn MPI_File_iwrite_all(file: Handle, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteAll, (file, Place::Own), (count.into(), of), real);
+    fn MPI_File_iwrite_all_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteAll, (file, Place::Own), (count, of), real);
+    fn MPI_File_iwrite_at(file: Handle, offset: Offset, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteAt, (file, Place::At(offset)), (count.into(), of), real);
+    fn MPI_File_iwrite_at_c(file: Handle, offset: Offset, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteAt, (file, Place::At(offset)), (count, of), real);
+    fn MPI_File_iwrite_at_all(file: Handle, offset: Offset, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteAtAll, (file, Place::At(offset)), (count.into(), of), real);
+    fn MPI_File_iwrite_at_all_c(file: Handle, offset: Offset, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteAtAll, (file, Place::At(offset)), (count, of), real);
+    fn MPI_File_iwrite_shared(file: Handle, buffer: *mut c_void, count: c_int, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteShared, (file, Place::Shared), (count.into(), of), real);
+    fn MPI_File_iwrite_shared_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
+        |real| request_of(MpiFileIwriteShared, (file, Place::Shared), (count, of), real);
 }
