@@ -11,7 +11,8 @@
 //! | 2.x | no list, `ph` and `type` are integers | hexadecimal hashes | thread | a file of their own |
 //!
 //! The text goes through these stages: [`sniff`] (is it DFTracer's), [`stretches`] (a stretch of text at a time, going
-//! on after broken places), [`row`] and [`quick`] (members), [`rows`] (what each row is), with [`calls`], [`hashes`],
+//! on after broken places), [`readers`] (several at once), [`row`] and [`quick`] (members), [`typed`] (numbers), [`rows`]
+//! (what each row is), with [`calls`], [`hashes`],
 //! [`processes`], [`repeats`], [`iterations`] and [`samples`] for what takes more than one row to know.
 
 mod calls;
@@ -19,6 +20,7 @@ mod hashes;
 mod iterations;
 mod processes;
 mod quick;
+mod readers;
 mod repeats;
 mod row;
 mod rows;
@@ -27,6 +29,7 @@ mod sniff;
 mod stretches;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 /// The tokenizer that all readers of JSON share.
 use crate::json::{numbers, scanner, text};
@@ -85,11 +88,14 @@ pub(crate) fn open_folder(
 /// The rows of those of `files` that are DFTracer's, and what tells the job of each.
 fn read_files(builder: TraceBuilder, files: &[PathBuf], progress: &Progress) -> (Rows, Vec<FileOfJob>) {
     let (mut rows, mut read) = (Rows::new(builder), Vec::new());
-    for path in files {
+    let mut ahead = None;
+    for (at, path) in files.iter().enumerate() {
         // What cannot be decompressed may be anything; only DFTracer's files are of interest here.
-        let Ok(opened) = input::open(path, progress) else { continue };
+        let Ok(opened) = ahead.take().unwrap_or_else(|| input::open(path, progress)) else { continue };
         let mut begun = Begun::of(opened.blocks);
         if sniff::is_dftracer(begun.head()) {
+            // Decompressing the next one begins meanwhile.
+            ahead = files.get(at + 1).map(|next| input::open(next, progress));
             add_input(&mut rows, path, &mut begun);
             read.push(FileOfJob { path: path.clone(), times: rows.times_of_file(), ..FileOfJob::default() });
         }

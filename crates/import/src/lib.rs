@@ -22,6 +22,7 @@ mod name_tables;
 mod parts;
 mod pickle;
 mod process_groups;
+mod processors;
 mod progress;
 mod ranks;
 mod source_text;

@@ -1,6 +1,7 @@
 //! What an event is, by its category and name; asked once a name.
 
 use super::text;
+use super::typed::few_bytes;
 use crate::name_tables::{is_open_call, is_process_call, is_read_call, is_write_call};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -61,10 +62,7 @@ const RECENT: usize = 128;
 impl Calls {
     /// What events called `name` are, both texts as written.
     pub(super) fn get(&mut self, category: &[u8], name: &[u8], builder: &mut TraceBuilder) -> Call {
-        let byte = |text: &[u8], at: usize| usize::from(text.get(at).copied().unwrap_or_default());
-        let last = name.len().saturating_sub(1);
-        let few =
-            byte(name, 0) ^ byte(name, last / 2) << 1 ^ byte(name, last) << 2 ^ byte(category, 0) ^ name.len() << 3;
+        let few = few_bytes(category, name);
         self.recent.resize(RECENT, None);
         if let Some(recent) = &self.recent[few % RECENT]
             && recent.name == name

@@ -41,6 +41,12 @@ impl Hash {
         let is_narrow = number <= u64::from(u16::MAX);
         (number != 0).then_some(Self { number, pid: if is_narrow { pid } else { 0 } })
     }
+
+    /// From 16 hexadecimal digits, if it means the same in every process.
+    pub(super) fn wide(written: &[u8]) -> Option<Self> {
+        let hash = if written.len() == 16 { Self::read(written, 0)? } else { return None };
+        (hash.number > u64::from(u16::MAX)).then_some(hash)
+    }
 }
 
 impl Hashes {

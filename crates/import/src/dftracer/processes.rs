@@ -76,6 +76,13 @@ pub(super) struct RowOwner {
     track: Option<TrackId>,
 }
 
+impl RowOwner {
+    /// The same, of which the thread is known.
+    pub(super) fn on(self, track: TrackId) -> Self {
+        Self { track: Some(track), ..self }
+    }
+}
+
 impl Processes {
     /// Forgets what held for the last file alone.
     pub(super) fn begin_file(&mut self) {

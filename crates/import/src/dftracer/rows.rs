@@ -1,6 +1,6 @@
 //! From rows to the trace: what each one is, where it lies, what is doubtful about it.
 
-use super::calls::{Calls, Role};
+use super::calls::{Call, Calls, Role};
 use super::hashes::{Hash, Hashes};
 use super::iterations::Iterations;
 use super::numbers;
@@ -9,6 +9,7 @@ use super::repeats::Repeats;
 use super::row::{Args, FileName, Phase, Row, integer, plain_digits};
 use super::samples::Samples;
 use super::text;
+use super::typed::{CallFile, CallNumbers, Number, TypedRow, TypedStretch, part};
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{FindingCode, IoAction, IoEvent, IoLayer, SliceId, Trace, TraceBuilder};
 
@@ -17,6 +18,35 @@ const MAX_FACTS: usize = 500;
 /// Times and durations beyond these are no measurement (the year 2116; 13 days).
 const MAX_TIME_NS: i64 = 1 << 62;
 const MAX_DURATION_NS: i64 = 1 << 50;
+
+/// The file of a call.
+enum File<'a> {
+    Missing,
+    Path(&'a [u8]),
+    Hash(Hash),
+}
+
+/// What is known already of the owners and calls of a stretch.
+#[derive(Default)]
+pub(super) struct Met {
+    /// The owner of the row before, and its place in the stretch.
+    owner: Option<(u32, RowOwner)>,
+    calls: Vec<Option<Call>>,
+}
+
+impl Met {
+    /// Nothing, of another stretch.
+    pub(super) fn begin(&mut self, stretch: &TypedStretch) {
+        self.owner = None;
+        self.calls.clear();
+        self.calls.resize(stretch.calls.len(), None);
+    }
+
+    /// Rows that are not typed come between.
+    pub(super) fn forget_owner(&mut self) {
+        self.owner = None;
+    }
+}
 
 /// Everything read so far.
 pub(super) struct Rows {
@@ -86,6 +116,50 @@ impl Rows {
         }
     }
 
+    /// Adds a call on a file that was read into numbers, as [`Self::add`] does. False, and nothing is added, for what is
+    /// none, or is doubtful.
+    #[inline]
+    pub(super) fn add_typed(&mut self, row: &TypedRow, stretch: &TypedStretch, text: &[u8], met: &mut Met) -> bool {
+        let ns = |number: u64| i64::try_from(number).ok()?.checked_mul(self.unit_ns);
+        let (Some(start_ns), Some(dur_ns)) = (ns(row.time), ns(row.duration)) else { return false };
+        if start_ns >= MAX_TIME_NS || dur_ns > MAX_DURATION_NS {
+            return false;
+        }
+        let owner = match met.owner {
+            Some((of, owner)) if of == row.owner => owner,
+            _ => {
+                let written = &stretch.owners[row.owner as usize];
+                let host = part(text, &written.host);
+                let args = Args { host, is_host_hashed: written.is_host_hashed, ..Args::default() };
+                let (pid, tid) = (part(text, &written.pid), part(text, &written.tid));
+                let row = Row { pid, tid, args, ..Row::default() };
+                let Some(owner) = self.processes.owner(&row, &mut self.builder) else { return false };
+                owner
+            }
+        };
+        let call =
+            stretch.calls.get(row.call as usize).map(|call| (part(text, &call.category), part(text, &call.name)));
+        let Some((category, name)) = call else { return false };
+        let known = &mut met.calls[row.call as usize];
+        let call = *known.get_or_insert_with(|| self.calls.get(category, name, &mut self.builder));
+        let Some((layer, action)) = call.io else { return false };
+        let track = self.processes.track(owner, &mut self.builder);
+        met.owner = Some((row.owner, owner.on(track)));
+        if row.id.is_some_and(|id| self.repeats.is_repeated(track, id, start_ns, dur_ns, call.name)) {
+            return false;
+        }
+        let (first_ns, last_ns) = self.times.unwrap_or((start_ns, start_ns));
+        self.times = Some((first_ns.min(start_ns), last_ns.max(start_ns + dur_ns)));
+        let slice = self.builder.add_slice(track, call.kind, call.name, start_ns, dur_ns);
+        let file = match &row.file {
+            CallFile::Missing => File::Missing,
+            CallFile::Path(path) => File::Path(part(text, path)),
+            CallFile::Hash(hash) => File::Hash(*hash),
+        };
+        self.add_io(slice, layer, action, &row.numbers, &file);
+        true
+    }
+
     /// Resolves what is open and builds the trace.
     pub(super) fn finish(mut self) -> Trace {
         for (event, hash) in std::mem::take(&mut self.unresolved) {
@@ -143,7 +217,14 @@ impl Rows {
         }
         let slice = self.builder.add_slice(track, call.kind, call.name, start_ns, dur_ns);
         match call.io {
-            Some((layer, action)) => self.add_io(slice, layer, action, &row.args, owner),
+            Some((layer, action)) => {
+                let file = match row.args.file {
+                    FileName::Missing => File::Missing,
+                    FileName::Path(path) => File::Path(path),
+                    FileName::Hash(written) => Hash::read(written, owner.pid).map_or(File::Missing, File::Hash),
+                };
+                self.add_io(slice, layer, action, &CallNumbers::of(&row.args), &file);
+            }
             None if call.role == Role::Application && !row.args.step.is_empty() => {
                 self.iterations.add(track, call.name, &row.args, slice, (start_ns, start_ns + dur_ns));
             }
@@ -164,32 +245,30 @@ impl Rows {
         });
     }
 
-    fn add_io(&mut self, slice: SliceId, layer: IoLayer, action: IoAction, args: &Args<'_>, owner: RowOwner) {
+    fn add_io(&mut self, slice: SliceId, layer: IoLayer, action: IoAction, numbers: &CallNumbers, file: &File<'_>) {
         let moves_bytes = action.moves_bytes();
-        let bytes = if moves_bytes { bytes_moved(layer, args) } else { None };
-        let offset = Some(args.offset).filter(|_| moves_bytes).and_then(integer).filter(|offset| *offset >= 0);
-        let asked_bytes = if moves_bytes { bytes_asked(layer, args) } else { None };
+        let bytes = if moves_bytes { bytes_moved(layer, numbers) } else { None };
+        let offset = numbers.offset.get().filter(|offset| moves_bytes && *offset >= 0);
+        let asked_bytes = if moves_bytes { bytes_asked(layer, numbers) } else { None };
         // The calls answer -1, and the number of the error is not written.
-        let has_failed = integer(args.result).is_some_and(|result| result < 0);
+        let has_failed = numbers.result.get().is_some_and(|result| result < 0);
         let errno = has_failed.then_some(IoEvent::UNKNOWN_ERROR);
-        let (file, other_file) = (StringTable::EMPTY, StringTable::EMPTY);
-        let event = IoEvent { slice, layer, action, file, other_file, bytes, asked_bytes, offset, errno };
-        let file = match args.file {
-            FileName::Missing => StringTable::EMPTY,
-            FileName::Path(path) => self.path(path),
-            FileName::Hash(written) => match Hash::read(written, owner.pid) {
-                None => StringTable::EMPTY,
-                Some(hash) => match self.hashes.get_again(hash) {
-                    None => return self.unresolved.push((event, hash)),
-                    Some(meaning) => {
-                        if meaning.is_ambiguous {
-                            let strings = &self.builder.strings;
-                            let findings = &mut self.builder.findings;
-                            findings.add(FindingCode::AmbiguousFile, || strings.get(meaning.text).to_string());
-                        }
-                        meaning.text
+        let other_file = StringTable::EMPTY;
+        let event =
+            IoEvent { slice, layer, action, file: StringTable::EMPTY, other_file, bytes, asked_bytes, offset, errno };
+        let file = match *file {
+            File::Missing => StringTable::EMPTY,
+            File::Path(path) => self.path(path),
+            File::Hash(hash) => match self.hashes.get_again(hash) {
+                None => return self.unresolved.push((event, hash)),
+                Some(meaning) => {
+                    if meaning.is_ambiguous {
+                        let strings = &self.builder.strings;
+                        let findings = &mut self.builder.findings;
+                        findings.add(FindingCode::AmbiguousFile, || strings.get(meaning.text).to_string());
                     }
-                },
+                    meaning.text
+                }
             },
         };
         self.builder.add_io_event(IoEvent { file, ..event });
@@ -286,20 +365,20 @@ impl Rows {
 
 /// What a read or write moved: the call's own answer, or else what it was asked for. A call that failed moved nothing.
 /// Buffered streams count items.
-fn bytes_moved(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
-    bytes_of(layer, integer(if args.result.is_empty() { args.count } else { args.result })?.max(0), args)
+fn bytes_moved(layer: IoLayer, numbers: &CallNumbers) -> Option<i64> {
+    bytes_of(layer, numbers.result.or(numbers.count).get()?.max(0), numbers)
 }
 
 /// What a read or write was asked for. MPI counts elements of a type that is not written.
-fn bytes_asked(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
-    let count = integer(args.count).filter(|count| *count >= 0 && layer != IoLayer::MpiIo)?;
-    bytes_of(layer, count, args)
+fn bytes_asked(layer: IoLayer, numbers: &CallNumbers) -> Option<i64> {
+    let count = numbers.count.get().filter(|count| *count >= 0 && layer != IoLayer::MpiIo)?;
+    bytes_of(layer, count, numbers)
 }
 
 /// Bytes of what a call counts.
-fn bytes_of(layer: IoLayer, count: i64, args: &Args<'_>) -> Option<i64> {
+fn bytes_of(layer: IoLayer, count: i64, numbers: &CallNumbers) -> Option<i64> {
     match layer {
-        IoLayer::Stdio if !args.size.is_empty() => count.checked_mul(integer(args.size)?),
+        IoLayer::Stdio if numbers.size != Number::Missing => count.checked_mul(numbers.size.get()?),
         IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo | IoLayer::Hdf5 | IoLayer::PageFault | IoLayer::Net => {
             Some(count)
         }

@@ -3,11 +3,12 @@
 use super::chunk::{Chunk, Sink};
 use super::cursor::{Cursor, Ended, SourceError};
 use super::metadata::Metadata;
-use super::parallel::{processors, read_on_all_processors};
+use super::parallel::read_on_all_processors;
 use super::row::RowCache;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedText;
 use crate::json::scanner::Stop;
+use crate::processors;
 use crate::window::{Blocks, Window};
 use stepscope_trace::FindingCode;
 
@@ -75,7 +76,9 @@ impl<'a, S: Sink> Document<'a, S> {
         let from = self.cursor.position();
         // Unpacking and reading take turns on one processor, too; a file is read there by one thread.
         let is_for_many = |text: &&SharedText| match text.len() {
-            Some(len) => len.saturating_sub(from) > CHUNK_BYTES && (processors() > 1 || cfg!(any(test, fuzzing))),
+            Some(len) => {
+                len.saturating_sub(from) > CHUNK_BYTES && (processors::count() > 1 || cfg!(any(test, fuzzing)))
+            }
             None => true,
         };
         let Some(text) = self.shared.as_ref().filter(is_for_many) else { return self.read_events_here(from) };

@@ -15,9 +15,10 @@ use super::chunk::{Chunk, Sink};
 use super::cursor::{Cursor, Ended, SourceError};
 use super::row::RowCache;
 use crate::input::SharedText;
+use crate::processors;
 use crate::window::{Blocks, Window};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// White space between a comma and its event may be this long without the event being overlooked by a worker.
 const BEFORE_BYTES: u64 = 256;
@@ -77,13 +78,6 @@ struct Adding<'a, S> {
     source_error: Option<SourceError>,
 }
 
-/// How many this process may use.
-pub(super) fn processors() -> u64 {
-    // Asking reads files of the system.
-    static COUNT: OnceLock<u64> = OnceLock::new();
-    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u64))
-}
-
 /// Reads the events of the list that begins behind `from`, in order, into `sink`; says why the events ended, and what
 /// the system said when the file could not be read to its end.
 pub(super) fn read_on_all_processors<S: Sink>(
@@ -91,7 +85,7 @@ pub(super) fn read_on_all_processors<S: Sink>(
     from: u64,
     sink: &mut S,
 ) -> (Ended, Option<SourceError>) {
-    let processors = processors();
+    let processors = processors::count() as u64;
     let (workers, count) = match text.len() {
         Some(len) => (processors, (len - from).div_ceil(CHUNK_BYTES)),
         // Unpacking, by one thread, keeps no more readers busy.
