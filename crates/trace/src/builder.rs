@@ -255,6 +255,16 @@ impl TraceBuilder {
         self.io.push(event);
     }
 
+    /// Number of calls that use a file added so far.
+    pub fn io_event_count(&self) -> usize {
+        self.io.len()
+    }
+
+    /// Gives the call that was added at a place its file, for readers that learn it later.
+    pub fn set_file(&mut self, at: usize, file: StringId) {
+        self.io[at].file = file;
+    }
+
     /// Adds what a range says of the data that it works on.
     pub fn add_dataflow(&mut self, range: DataflowRange) {
         self.dataflow.push(range);

@@ -58,8 +58,8 @@ pub(super) struct Rows {
     samples: Samples,
     calls: Calls,
     last_path: (Vec<u8>, StringId),
-    /// Calls whose file nobody named yet.
-    unresolved: Vec<(IoEvent, Hash)>,
+    /// The places of calls whose file nobody named yet.
+    unresolved: Vec<(usize, Hash)>,
     file: String,
     /// The unit of times in this file, ns.
     unit_ns: i64,
@@ -162,12 +162,11 @@ impl Rows {
 
     /// Resolves what is open and builds the trace.
     pub(super) fn finish(mut self) -> Trace {
-        for (event, hash) in std::mem::take(&mut self.unresolved) {
-            let file = self.hashes.get(hash).map(|meaning| meaning.text);
-            if file.is_none() {
-                self.builder.findings.add(FindingCode::UnnamedFile, || format!("{hash:?}"));
+        for (at, hash) in std::mem::take(&mut self.unresolved) {
+            match self.hashes.get_again(hash) {
+                Some(meaning) => self.builder.set_file(at, meaning.text),
+                None => self.builder.findings.add(FindingCode::UnnamedFile, || format!("{hash:?}")),
             }
-            self.builder.add_io_event(IoEvent { file: file.unwrap_or(StringTable::EMPTY), ..event });
         }
         self.processes.finish(&self.hashes, &mut self.builder);
         self.iterations.finish(&mut self.builder);
@@ -260,7 +259,11 @@ impl Rows {
             File::Missing => StringTable::EMPTY,
             File::Path(path) => self.path(path),
             File::Hash(hash) => match self.hashes.get_again(hash) {
-                None => return self.unresolved.push((event, hash)),
+                // Another process may say it, in a file that is read later.
+                None => {
+                    self.unresolved.push((self.builder.io_event_count(), hash));
+                    StringTable::EMPTY
+                }
                 Some(meaning) => {
                     if meaning.is_ambiguous {
                         let strings = &self.builder.strings;
