@@ -179,7 +179,7 @@ impl Watch {
     fn open() -> Self {
         let mut rings = Vec::new();
         let refused = open_rings(&mut rings).err();
-        let sampler = (refused.is_some() && rings.is_empty()).then(Sampler::default);
+        let sampler = (refused.is_some() && rings.is_empty()).then(Sampler::begin);
         let key = if sampler.is_some() { SAMPLED } else { REFUSED };
         Self {
             rings,

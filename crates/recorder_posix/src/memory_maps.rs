@@ -6,6 +6,7 @@ pub(crate) struct MappedRange {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) is_writable: bool,
+    pub(crate) is_executable: bool,
     /// Where in the file, and which one; empty for memory without a name.
     pub(crate) offset: u64,
     pub(crate) path: Vec<u8>,
@@ -35,6 +36,7 @@ fn range_of(line: &[u8]) -> Option<MappedRange> {
         start: hexadecimal(start)?,
         end: hexadecimal(end)?,
         is_writable: permissions.as_bytes().get(1) == Some(&b'w'),
+        is_executable: permissions.as_bytes().get(2) == Some(&b'x'),
         offset: hexadecimal(offset)?,
         path: with_new_lines(path),
     })
@@ -59,7 +61,8 @@ mod tests {
     #[test]
     fn lines_are_read() {
         let range = |is_writable, offset, path: &[u8]| {
-            Some(MappedRange { start: 0x7f1_2000, end: 0x7f1_5000, is_writable, offset, path: path.to_vec() })
+            let (start, end, is_executable) = (0x7f1_2000, 0x7f1_5000, false);
+            Some(MappedRange { start, end, is_writable, is_executable, offset, path: path.to_vec() })
         };
         let line = b"7f12000-7f15000 r--p 00002000 fe:00 1234       /data/a b\\012c (deleted)";
         assert_eq!(range_of(line), range(false, 0x2000, b"/data/a b\nc (deleted)"));
@@ -68,6 +71,6 @@ mod tests {
         let here = range_of as *const () as u64;
         let all = all().unwrap();
         let of_code = all.iter().find(|range| (range.start..range.end).contains(&here)).unwrap();
-        assert!(!of_code.is_writable && !of_code.path.is_empty());
+        assert!(of_code.is_executable && !of_code.is_writable && !of_code.path.is_empty());
     }
 }

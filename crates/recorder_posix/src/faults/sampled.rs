@@ -11,7 +11,8 @@ use super::mappings::mapped_file;
 use super::monotonic_ns;
 use crate::files::File;
 use crate::memory_maps;
-use std::collections::HashMap;
+use crate::start::is_on;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_int;
 use std::fs::File as OpenFile;
 use std::ops::Range;
@@ -30,13 +31,17 @@ pub(super) const TABLE: &str = "/proc/self/pagemap";
 const AT_ONCE: u64 = 1 << 13;
 const PRESENT: u64 = 1 << 63;
 
+/// In place of the number of a thread: of those that have ended, which the system does not tell apart.
+const ENDED: u32 = 0;
+
 /// Mapped files, and which of their pages were there.
-#[derive(Default)]
 pub(super) struct Sampler {
     mapped: HashMap<Place, Pages>,
-    /// Faults that were counted, of the process and of each thread.
+    /// Faults that are done with, of the process and of each thread.
     of_process: u64,
     of_threads: HashMap<u32, u64>,
+    /// Those that were counted at the last look.
+    left: (u64, HashMap<u32, u64>),
     /// Where the last look was cut short.
     resume_at: u64,
     has_looked: bool,
@@ -76,31 +81,56 @@ struct Run {
 }
 
 impl Sampler {
+    /// What is touched from now on is found. Where nothing was recorded so far, what is there already is looked up first.
+    pub(super) fn begin() -> Self {
+        let of_process = major_faults_of(libc::RUSAGE_SELF);
+        let of_threads: HashMap<u32, u64> = faults_of_threads().collect();
+        Self {
+            mapped: HashMap::new(),
+            left: (of_process, of_threads.clone()),
+            of_process,
+            of_threads,
+            resume_at: 0,
+            has_looked: is_on(),
+        }
+    }
+
     /// One major fault each since the last look, as far as there are pages for them; the time until the next look.
     ///
     /// # Errors
     /// When the system does not say which pages are there.
     pub(super) fn look(&mut self) -> std::io::Result<(Vec<ReadPage>, Duration)> {
-        let counted = major_faults_of(libc::RUSAGE_SELF);
-        if self.has_looked && counted == self.of_process {
+        if self.has_looked && major_faults_of(libc::RUSAGE_SELF) == self.of_process {
             return Ok((Vec::new(), PERIOD));
         }
         let began_ns = monotonic_ns();
         let new = self.new_pages(began_ns + LONGEST_LOOK.as_nanos() as i64)?;
-        let by_thread = self.faults_since(counted);
+        // Afterwards: a page that is there has been counted.
+        let (counted, now) = (major_faults_of(libc::RUSAGE_SELF), faults_of_threads().collect());
+        if !self.has_looked {
+            // What is there at first was not read now.
+            (self.of_process, self.of_threads, self.has_looked) = (counted, now, true);
+            return Ok((Vec::new(), PERIOD));
+        }
+        let found = self.spend(&self.faults_since(counted, &now), &new);
+        // Those that are left may be on pages that were touched after they were looked at. What was left before is on
+        // other memory, unless the look was cut short.
+        if self.resume_at == 0 {
+            let (before, by_thread) = std::mem::replace(&mut self.left, (counted, now));
+            self.of_process = self.of_process.max(before);
+            for (tid, before) in by_thread {
+                let known = self.of_threads.entry(tid).or_default();
+                *known = before.max(*known);
+            }
+        }
         let took = Duration::from_nanos((monotonic_ns() - began_ns) as u64);
-        // What is there at first was not read now.
-        let found = if self.has_looked { spread(&by_thread, &new) } else { Vec::new() };
-        self.has_looked = true;
         Ok((found, PERIOD.max(took * TIMES_A_LOOK)))
     }
 
-    /// As [`Sampler::look`], of the calling thread's faults on a part of a file before it is unmapped.
+    /// As [`Sampler::look`], at a part of a file before it is unmapped.
     pub(super) fn look_at(&mut self, addresses: &Range<u64>, file: &'static File, offset: u64) -> Vec<ReadPage> {
-        let tid = thread_id();
-        let known = self.of_threads.get(&tid).copied().unwrap_or(0);
-        let since = major_faults_of(libc::RUSAGE_THREAD).saturating_sub(known);
-        let (true, true, Ok(table)) = (self.has_looked, since > 0, OpenFile::open(TABLE)) else { return Vec::new() };
+        let has_faults = major_faults_of(libc::RUSAGE_SELF) > self.of_process;
+        let (true, true, Ok(table)) = (self.has_looked, has_faults, OpenFile::open(TABLE)) else { return Vec::new() };
         let until_ns = monotonic_ns() + LONGEST_LOOK.as_nanos() as i64;
         let Range { start, end } = *addresses;
         let contains = |(place, _): &(&Place, &mut Pages)| place.start <= start && end <= place.end;
@@ -112,36 +142,52 @@ impl Sampler {
         let mut new = Vec::new();
         let mut take = |page, pages| new.push(Run { file, offset: offset + (page - first) * PAGE, pages });
         let _ = pages.look(&table, place, first..last, until_ns, &mut take);
-        let found = spread(&[(tid, since)], &new);
-        self.of_threads.insert(tid, known + found.len() as u64);
-        self.of_process += found.len() as u64;
-        found
+        let (counted, tid) = (major_faults_of(libc::RUSAGE_SELF), thread_id());
+        let known = self.of_threads.get(&tid).copied().unwrap_or(0);
+        let own = major_faults_of(libc::RUSAGE_THREAD).saturating_sub(known);
+        let is_own = own >= counted.saturating_sub(self.of_process);
+        let faults = if is_own { vec![(tid, own)] } else { self.faults_since(counted, &faults_of_threads().collect()) };
+        self.spend(&faults, &new)
     }
 
-    /// How many faults each thread had since; those of threads that have ended are the first thread's.
-    fn faults_since(&mut self, counted: u64) -> Vec<(u32, u64)> {
-        let now: HashMap<u32, u64> = faults_of_threads().collect();
+    /// How many faults each thread had since; those of threads that have ended are [`ENDED`]'s.
+    fn faults_since(&self, counted: u64, now: &HashMap<u32, u64>) -> Vec<(u32, u64)> {
         let before = |tid: &u32| self.of_threads.get(tid).copied().unwrap_or(0);
         let mut since: Vec<(u32, u64)> =
             now.iter().map(|(tid, faults)| (*tid, faults.saturating_sub(before(tid)))).collect();
         since.sort_unstable();
         let known: u64 = since.iter().map(|(_, faults)| faults).sum();
-        let of_ended = counted.saturating_sub(self.of_process).saturating_sub(known);
-        since.push((std::process::id(), of_ended));
+        since.push((ENDED, counted.saturating_sub(self.of_process).saturating_sub(known)));
         since.retain(|(_, faults)| *faults > 0);
-        (self.of_process, self.of_threads) = (counted, now);
         since
+    }
+
+    /// Faults on these pages, which are then counted.
+    fn spend(&mut self, faults: &[(u32, u64)], new: &[Run]) -> Vec<ReadPage> {
+        let mut found = spread(faults, new);
+        self.of_process += found.len() as u64;
+        for page in &mut found {
+            if page.tid == ENDED {
+                page.tid = std::process::id();
+            } else {
+                *self.of_threads.entry(page.tid).or_default() += 1;
+            }
+        }
+        found
     }
 
     /// Pages of watched files that are in memory and were not.
     fn new_pages(&mut self, until_ns: i64) -> std::io::Result<Vec<Run>> {
         let table = OpenFile::open(TABLE)?;
-        let watched = |range: memory_maps::MappedRange| {
-            let file = if range.path.is_empty() { None } else { mapped_file(&range.path) }?;
+        let maps = memory_maps::all().unwrap_or_default();
+        // Of programs and libraries, many pages are touched that were there.
+        let code: HashSet<&[u8]> = maps.iter().filter(|range| range.is_executable).map(|range| &*range.path).collect();
+        let watched = |range: &memory_maps::MappedRange| {
+            let is_data = !range.path.is_empty() && !code.contains(&*range.path);
+            let file = if is_data { mapped_file(&range.path) } else { None }?;
             Some((Place { start: range.start, end: range.end, file: file.number, offset: range.offset }, file))
         };
-        let mut places: Vec<(Place, &'static File)> =
-            memory_maps::all().into_iter().flatten().filter_map(watched).collect();
+        let mut places: Vec<(Place, &'static File)> = maps.iter().filter_map(watched).collect();
         self.mapped.retain(|place, _| places.iter().any(|(there, _)| there == place));
         let first = places.partition_point(|(place, _)| place.end <= self.resume_at);
         places.rotate_left(first);
