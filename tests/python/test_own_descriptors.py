@@ -31,13 +31,13 @@ seen = []
 for task in pathlib.Path("/proc/self/task").iterdir():
     if (task / "comm").read_text() == "stepscope\\n":
         seen.append({os.readlink(path) for path in (task / "fd").iterdir()})
-assert seen
 for of_thread in seen:
     assert pipe not in of_thread and "/dev/null" in of_thread, of_thread
     assert any(path.endswith(".capture") for path in of_thread), of_thread
 # The next descriptors are the lowest ones, as without a recorder.
 os.close(reading)
 assert os.dup(writing) == reading
+print(len(seen))
 """
 
 
@@ -57,4 +57,6 @@ def test_a_program_that_closes_all_keeps_its_files(options, tmp_path):
 )
 @pytest.mark.parametrize("options", [[], ["--io"]], ids=["plain", "io"])
 def test_the_recorders_thread_has_descriptors_of_its_own(options, tmp_path):
-    runs.stepscope("record", "-o", tmp_path / "run", *options, "--", *runs.new_script(LOOKS))
+    said = runs.stepscope("record", "-o", tmp_path / "run", *options, "--", *runs.new_script(LOOKS)).stdout
+    # One of operators, one of files.
+    assert said == "2\n"

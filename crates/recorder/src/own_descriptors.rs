@@ -16,7 +16,8 @@ pub(crate) fn keep_only(kept: c_int) {
         }
         libc::syscall(libc::SYS_close_range, 0, kept - 1, 0);
         for _ in 0..3 {
-            if libc::syscall(libc::SYS_open, c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) < 0 {
+            let (path, flags) = (c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            if libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags) < 0 {
                 libc::syscall(libc::SYS_memfd_create, c"none".as_ptr(), libc::MFD_CLOEXEC);
             }
         }
