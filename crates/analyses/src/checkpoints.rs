@@ -30,7 +30,7 @@ use crate::host_threads::{MainThreads, first_lane};
 use crate::io_calls::{IoCall, io_calls, per_s};
 use crate::windows::contains;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_base::{IntervalSet, Span, StringId, StringTable};
 use stepscope_trace::{DataflowStage, IoAction, ProcessId, SliceRole, StepSource, Trace, TrackId};
@@ -170,7 +170,11 @@ fn found(trace: &Trace, calls: &BTreeMap<ProcessId, Vec<IoCall>>) -> BTreeMap<Pr
     for (process, calls) in calls {
         let of_process = found.entry(*process).or_default();
         let is_outside = |call: &&IoCall| !of_process.iter().any(|found| found.span.contains(call.span.start_ns));
-        let outside: Vec<IoCall> = calls.iter().filter(is_outside).copied().collect();
+        // Most files of a training are only read.
+        let writes = calls.iter().filter(|call| call.event.action == IoAction::Write);
+        let written: FxHashSet<StringId> = writes.map(|call| call.event.file).collect();
+        let on_written = calls.iter().filter(|call| written.contains(&call.event.file));
+        let outside: Vec<&IoCall> = on_written.filter(is_outside).collect();
         of_process.extend(merged(episodes(trace, &outside)));
         of_process.sort_by_key(|found| (found.span.start_ns, found.span.end_ns));
     }
@@ -223,8 +227,8 @@ fn merged(mut found: Vec<Found>) -> Vec<Found> {
     all
 }
 
-/// Files to which much is written at once. `calls` are those of a process, by start.
-fn episodes(trace: &Trace, calls: &[IoCall]) -> Vec<Found> {
+/// Files to which much is written at once. `calls` are those of a process on files that it writes, by start.
+fn episodes(trace: &Trace, calls: &[&IoCall]) -> Vec<Found> {
     let mut of_files: BTreeMap<StringId, Vec<&IoCall>> = BTreeMap::new();
     let named = calls.iter().filter(|call| call.event.file != StringTable::EMPTY);
     named.for_each(|call| of_files.entry(call.event.file).or_default().push(call));
