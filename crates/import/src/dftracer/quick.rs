@@ -1,15 +1,16 @@
 //! Reads rows as DFTracer itself prints them, without white space and escapes. Whatever is printed otherwise is `None`
 //! here, and left to the reader that knows all of JSON; both give the same row.
 
-use super::row::{Args, Row};
+use super::numbers::leading_digits;
+use super::row::{Args, Key, Row, key};
 
 /// The row that begins at `at`, and where it ends.
 pub(super) fn read_row(text: &[u8], at: usize) -> Option<(Row<'_>, usize)> {
     let mut row = Row::default();
     let mut at = expect(text, at, b'{')?;
     loop {
-        let (key, value_at) = key(text, at)?;
-        at = if key == b"args" && text.get(value_at) == Some(&b'{') {
+        let (key, value_at) = read_key(text, at)?;
+        at = if key == key::ARGS && text.get(value_at) == Some(&b'{') {
             read_args(text, value_at, &mut row.args)?
         } else {
             let (written, end) = value(text, value_at)?;
@@ -31,7 +32,7 @@ fn read_args<'a>(text: &'a [u8], from: usize, args: &mut Args<'a>) -> Option<usi
         return Some(at + 1);
     }
     loop {
-        let (key, value_at) = key(text, at)?;
+        let (key, value_at) = read_key(text, at)?;
         let (written, end) = value(text, value_at)?;
         args.set(key, written);
         match text.get(end)? {
@@ -46,33 +47,53 @@ fn read_args<'a>(text: &'a [u8], from: usize, args: &mut Args<'a>) -> Option<usi
 }
 
 /// A key and where its value begins.
-#[inline]
-fn key(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
+#[inline(always)]
+fn read_key(text: &[u8], at: usize) -> Option<(Key, usize)> {
     let from = expect(text, at, b'"')?;
-    let rest = &text[from..];
-    let len = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
-    let end = expect(text, from + len, b'"')?;
-    Some((&rest[..len], expect(text, end, b':')?))
+    if let Some(eight) = text.get(from..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*eight);
+        let (quotes, escapes) = (marks(word, b'"'), marks(word, b'\\'));
+        if quotes != 0 {
+            let bits = quotes.trailing_zeros();
+            let is_plain = bits < escapes.trailing_zeros();
+            let key = Key(word & u64::MAX >> (63 - bits));
+            return is_plain.then_some((key, expect(text, from + bits as usize / 8 + 1, b':')?));
+        }
+    }
+    let len = plain_len(&text[from..])?;
+    Some((Key::of(&text[from..from + len]), expect(text, from + len + 1, b':')?))
 }
 
 /// A string without escapes, or a number, and where it ends.
-#[inline]
+#[inline(always)]
 fn value(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
     match text.get(at)? {
         b'"' => {
             let len = plain_len(&text[at + 1..])?;
             Some((&text[at + 1..at + 1 + len], at + len + 2))
         }
-        b'0'..=b'9' | b'-' => {
+        first @ (b'0'..=b'9' | b'-') => {
             let rest = &text[at..];
-            let is_digit = |byte: &u8| byte.wrapping_sub(b'0') < 10;
-            let digits = 1 + rest[1..].iter().position(|byte| !is_digit(byte))?;
-            let is_part = |byte: &u8| is_digit(byte) || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+            let digits = 1 + digits_len(&rest[1..])?;
+            let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
             let len = digits + rest[digits..].iter().position(|byte| !is_part(byte))?;
-            (rest[0] != b'-' || digits > 1).then_some((&rest[..len], at + len))
+            (*first != b'-' || digits > 1).then_some((&rest[..len], at + len))
         }
         _ => None,
     }
+}
+
+/// The number of digits before something else.
+#[inline(always)]
+fn digits_len(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some((_, len)) = leading_digits(text, at) {
+        at += len;
+        if len < 8 {
+            return Some(at);
+        }
+    }
+    Some(at + text[at..].iter().position(|byte| !byte.is_ascii_digit())?)
 }
 
 fn expect(text: &[u8], at: usize, byte: u8) -> Option<usize> {
@@ -80,18 +101,12 @@ fn expect(text: &[u8], at: usize, byte: u8) -> Option<usize> {
 }
 
 /// The length up to the next quote, looked for in eight bytes at a time; `None` when an escape stands before it.
+#[inline(always)]
 fn plain_len(rest: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // The highest bit of each byte that is `byte`; those behind the first such byte may be set wrongly.
-    let marks = |eight: u64, byte: u8| {
-        let different = eight ^ (ONES * u64::from(byte));
-        different.wrapping_sub(ONES) & !different & (ONES << 7)
-    };
     let (chunks, tail) = rest.as_chunks::<8>();
     for (at, chunk) in chunks.iter().enumerate() {
         let eight = u64::from_le_bytes(*chunk);
-        let quotes = marks(eight, b'"');
-        let escapes = marks(eight, b'\\');
+        let (quotes, escapes) = (marks(eight, b'"'), marks(eight, b'\\'));
         if quotes | escapes != 0 {
             return (quotes.trailing_zeros() < escapes.trailing_zeros())
                 .then(|| at * 8 + quotes.trailing_zeros() as usize / 8);
@@ -99,6 +114,14 @@ fn plain_len(rest: &[u8]) -> Option<usize> {
     }
     let len = tail.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
     (tail[len] == b'"').then_some(chunks.len() * 8 + len)
+}
+
+/// The highest bit of each byte that is `byte`; those behind the first such byte may be set wrongly.
+#[inline(always)]
+fn marks(eight: u64, byte: u8) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let different = eight ^ (ONES * u64::from(byte));
+    different.wrapping_sub(ONES) & !different & (ONES << 7)
 }
 
 #[cfg(test)]

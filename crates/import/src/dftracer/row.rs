@@ -68,6 +68,57 @@ pub(super) struct Args<'a> {
     pub(super) value: &'a [u8],
 }
 
+/// The name of a member, as one number, so that it is quickly compared: its bytes and the quote behind it, of which eight
+/// are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Key(pub(super) u64);
+
+impl Key {
+    /// Longer than all that mean something here.
+    pub(super) const OTHER: Self = Self(0);
+
+    pub(super) const fn of(name: &[u8]) -> Self {
+        if name.len() > 8 {
+            return Self::OTHER;
+        }
+        let (mut bytes, mut at) = ([0; 8], 0);
+        while at < name.len() {
+            bytes[at] = name[at];
+            at += 1;
+        }
+        if at < 8 {
+            bytes[at] = b'"';
+        }
+        Self(u64::from_le_bytes(bytes))
+    }
+}
+
+/// Members that mean something here.
+pub(super) mod key {
+    use super::Key;
+
+    pub(crate) const ARGS: Key = Key::of(b"args");
+    pub(super) const ID: Key = Key::of(b"id");
+    pub(super) const NAME: Key = Key::of(b"name");
+    pub(super) const CAT: Key = Key::of(b"cat");
+    pub(super) const PID: Key = Key::of(b"pid");
+    pub(super) const TID: Key = Key::of(b"tid");
+    pub(super) const TS: Key = Key::of(b"ts");
+    pub(super) const DUR: Key = Key::of(b"dur");
+    pub(super) const PH: Key = Key::of(b"ph");
+    pub(super) const HHASH: Key = Key::of(b"hhash");
+    pub(super) const HOSTNAME: Key = Key::of(b"hostname");
+    pub(super) const FHASH: Key = Key::of(b"fhash");
+    pub(super) const FNAME: Key = Key::of(b"fname");
+    pub(super) const RET: Key = Key::of(b"ret");
+    pub(super) const COUNT: Key = Key::of(b"count");
+    pub(super) const SIZE: Key = Key::of(b"size");
+    pub(super) const OFFSET: Key = Key::of(b"offset");
+    pub(super) const STEP: Key = Key::of(b"step");
+    pub(super) const EPOCH: Key = Key::of(b"epoch");
+    pub(super) const VALUE: Key = Key::of(b"value");
+}
+
 impl<'a> Row<'a> {
     /// Reads the object that begins here.
     pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Stop> {
@@ -83,22 +134,24 @@ impl<'a> Row<'a> {
             self.args.whole = &scanner.bytes()[from..scanner.at()];
             return Ok(());
         }
-        self.set(key, written(scanner.skip_value()?));
+        self.set(Key::of(key), written(scanner.skip_value()?));
         Ok(())
     }
 
     /// Keeps a member that is not the arguments.
     #[inline]
-    pub(super) fn set(&mut self, key: &[u8], text: &'a [u8]) {
+    pub(super) fn set(&mut self, key: Key, text: &'a [u8]) {
         match key {
-            b"id" => self.id = text,
-            b"name" => self.name = text,
-            b"cat" => self.category = text,
-            b"pid" => self.pid = text,
-            b"tid" => self.tid = text,
-            b"ts" => self.time = text,
-            b"dur" => self.duration = text,
-            b"ph" => (self.phase, self.is_numbered_phase) = (phase(text), text.first().is_some_and(u8::is_ascii_digit)),
+            key::ID => self.id = text,
+            key::NAME => self.name = text,
+            key::CAT => self.category = text,
+            key::PID => self.pid = text,
+            key::TID => self.tid = text,
+            key::TS => self.time = text,
+            key::DUR => self.duration = text,
+            key::PH => {
+                (self.phase, self.is_numbered_phase) = (phase(text), text.first().is_some_and(u8::is_ascii_digit))
+            }
             _ => {}
         }
     }
@@ -106,26 +159,26 @@ impl<'a> Row<'a> {
 
 impl<'a> Args<'a> {
     fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
-        self.set(key, written(scanner.skip_value()?));
+        self.set(Key::of(key), written(scanner.skip_value()?));
         Ok(())
     }
 
     /// Keeps an argument.
     #[inline]
-    pub(super) fn set(&mut self, key: &[u8], text: &'a [u8]) {
+    pub(super) fn set(&mut self, key: Key, text: &'a [u8]) {
         match key {
-            b"hhash" => (self.host, self.is_host_hashed) = (text, true),
-            b"hostname" => self.host = text,
-            b"fhash" => self.file = FileName::Hash(text),
-            b"fname" => self.file = FileName::Path(text),
-            b"ret" => self.result = text,
-            b"count" => self.count = text,
-            b"size" => self.size = text,
-            b"offset" => self.offset = text,
-            b"step" => self.step = text,
-            b"epoch" => self.epoch = text,
-            b"name" => self.name = text,
-            b"value" => self.value = text,
+            key::HHASH => (self.host, self.is_host_hashed) = (text, true),
+            key::HOSTNAME => self.host = text,
+            key::FHASH => self.file = FileName::Hash(text),
+            key::FNAME => self.file = FileName::Path(text),
+            key::RET => self.result = text,
+            key::COUNT => self.count = text,
+            key::SIZE => self.size = text,
+            key::OFFSET => self.offset = text,
+            key::STEP => self.step = text,
+            key::EPOCH => self.epoch = text,
+            key::NAME => self.name = text,
+            key::VALUE => self.value = text,
             _ => {}
         }
     }
@@ -172,7 +225,10 @@ pub(super) fn plain_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 19 {
         return None;
     }
-    text.iter().try_fold(0u64, |number, byte| {
+    let (eights, rest) = text.as_chunks::<8>();
+    let eights =
+        eights.iter().try_fold(0u64, |number, eight| Some(number * 100_000_000 + numbers::eight_digits(eight)?));
+    rest.iter().try_fold(eights?, |number, byte| {
         let digit = byte.wrapping_sub(b'0');
         (digit < 10).then(|| number * 10 + u64::from(digit))
     })

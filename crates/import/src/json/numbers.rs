@@ -60,10 +60,17 @@ fn digits(text: &[u8]) -> Option<(i64, usize)> {
 
 const POWERS_OF_TEN: [i64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
+/// The value of eight digits, if that is what they are.
+#[inline(always)]
+pub(crate) fn eight_digits(text: &[u8; 8]) -> Option<u64> {
+    let (word, len) = leading_digits(text, 0)?;
+    (len == 8).then(|| value(word) as u64)
+}
+
 /// The next eight bytes from `at` on as the values of digits, and how many of them are digits before the first that is
 /// none.
 #[inline(always)]
-fn leading_digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
+pub(crate) fn leading_digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let bytes = text.get(at..)?.first_chunk::<8>()?;
     let word = u64::from_le_bytes(*bytes) ^ u64::from_le_bytes([b'0'; 8]);
     // The high bit of each byte that is above 9; what a byte carries reaches only those behind it.
