@@ -6,9 +6,13 @@ DFTracer takes part where ``--dftracer`` names a Python that has it.
 
 With ``--epoch`` it is an epoch over as many JPEGs instead, decoded by four workers, which needs torchvision: not recorded,
 recorded without files, as by default, and with ``--io``, in turn; each as a ratio to the one without files of its round.
+
+With ``--summary`` DFTracer records four processes that read as many samples together, and what is timed is
+``stepscope analyze io_summary`` of its folder.
 """
 
 import argparse
+import csv
 import json
 import os
 import platform
@@ -17,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -36,9 +41,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dftracer", help="a Python that has dftracer")
     parser.add_argument("--epoch", type=int, metavar="IMAGES", help="measure an epoch over this number of images")
+    parser.add_argument("--summary", type=int, metavar="SAMPLES", help="measure io_summary of a trace of DFTracer")
     arguments = parser.parse_args()
     if arguments.epoch:
         epochs(arguments)
+        return
+    if arguments.summary:
+        summary(arguments)
         return
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
@@ -88,6 +97,34 @@ def epochs(arguments):
             ratios = [[results[way][at] / results["without files"][at] for results in rounds] for at in range(2)]
             texts = [f"{statistics.median(of):.4f} ({' to '.join(map('{:.4f}'.format, half(of)))})" for of in ratios]
             print(f"{way:16} {medians[0]:9.3f} {medians[1]:9.3f}  {texts[0]}, {texts[1]}")
+    print(machine())
+
+
+def summary(arguments):
+    """Summaries of one trace that DFTracer wrote: the seconds, CPU seconds and the most memory of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        program = folder / "many_files"
+        subprocess.run(["cc", "-O2", "-o", program, HERE / "io" / "many_files.c"], check=True)
+        (folder / "data").mkdir()
+        (folder / "trace").mkdir()
+        environment = os.environ | dftracer_environment(arguments.dftracer, folder)
+        environment["DFTRACER_LOG_FILE"] = str(folder / "trace" / "t")
+        words = [program, folder / "data", "4000", "4", str(arguments.summary // 4)]
+        subprocess.run([*map(str, words)], env=environment, check=True)
+        command = [str(Path(sys.executable).with_name("stepscope")), "analyze", "io_summary", folder / "trace", "--csv"]
+        for at in range(arguments.rounds):
+            start = time.perf_counter()
+            child = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+            rows = list(csv.DictReader(child.stdout))
+            _, status, usage = os.wait4(child.pid, 0)
+            seconds = time.perf_counter() - start
+            if status or not rows:
+                raise SystemExit(f"{command}: status {status}")
+            if at == 0:
+                print(f"{rows[0]['count']} calls")
+            cpu = usage.ru_utime + usage.ru_stime
+            print(f"{seconds:.2f} s, CPU {cpu:.2f} s, {usage.ru_maxrss / 1024:.0f} MiB", flush=True)
     print(machine())
 
 

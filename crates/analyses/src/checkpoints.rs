@@ -117,8 +117,9 @@ pub fn checkpoints(trace: &Trace, selection: &Selection) -> Vec<Checkpoint> {
 fn rows(context: &AnalysisContext<'_>) -> Vec<Checkpoint> {
     let (trace, selection) = (context.trace, context.selection);
     // What is asked for is checkpoints, whose calls may lie behind it.
-    let calls = by_process(&io_calls(trace, &Selection::default()));
+    let calls = io_calls(trace, &Selection::default());
     let found = found(trace, &calls);
+    let calls = by_process(&calls);
     let mains = context.get::<MainThreads>();
     let mut rows = Vec::new();
     for (process, found) in &found {
@@ -145,7 +146,7 @@ pub(crate) struct CheckpointTimes(BTreeMap<ProcessId, IntervalSet>);
 impl CheckpointTimes {
     /// Those of processes of which `calls` are all calls on files.
     pub(crate) fn of(trace: &Trace, calls: &[IoCall]) -> Self {
-        let found = found(trace, &by_process(calls));
+        let found = found(trace, calls);
         let times = |found: Vec<Found>| found.iter().map(|found| found.span).collect();
         Self(found.into_iter().map(|(process, found)| (process, times(found))).collect())
     }
@@ -157,24 +158,24 @@ impl CheckpointTimes {
 }
 
 /// The calls of each process, by start.
-fn by_process(calls: &[IoCall]) -> BTreeMap<ProcessId, Vec<IoCall>> {
-    let mut by_process: BTreeMap<ProcessId, Vec<IoCall>> = BTreeMap::new();
-    calls.iter().for_each(|call| by_process.entry(call.process).or_default().push(*call));
+fn by_process<'a>(calls: impl IntoIterator<Item = &'a IoCall>) -> BTreeMap<ProcessId, Vec<&'a IoCall>> {
+    let mut by_process: BTreeMap<ProcessId, Vec<&IoCall>> = BTreeMap::new();
+    calls.into_iter().for_each(|call| by_process.entry(call.process).or_default().push(call));
     by_process.values_mut().for_each(|calls| calls.sort_by_key(|call| (call.span.start_ns, call.event.slice)));
     by_process
 }
 
-/// Every checkpoint of each process, by start. `calls` are all of theirs, by start.
-fn found(trace: &Trace, calls: &BTreeMap<ProcessId, Vec<IoCall>>) -> BTreeMap<ProcessId, Vec<Found>> {
+/// Every checkpoint of each process, by start. `calls` are all of theirs.
+fn found(trace: &Trace, calls: &[IoCall]) -> BTreeMap<ProcessId, Vec<Found>> {
     let mut found = marked(trace);
-    for (process, calls) in calls {
-        let of_process = found.entry(*process).or_default();
+    // Most files of a training are only read.
+    let writes = calls.iter().filter(|call| call.event.action == IoAction::Write);
+    let written: FxHashSet<(ProcessId, StringId)> = writes.map(|call| (call.process, call.event.file)).collect();
+    let is_on_written = |call: &&IoCall| written.contains(&(call.process, call.event.file));
+    for (process, calls) in by_process(calls.iter().filter(is_on_written)) {
+        let of_process = found.entry(process).or_default();
         let is_outside = |call: &&IoCall| !of_process.iter().any(|found| found.span.contains(call.span.start_ns));
-        // Most files of a training are only read.
-        let writes = calls.iter().filter(|call| call.event.action == IoAction::Write);
-        let written: FxHashSet<StringId> = writes.map(|call| call.event.file).collect();
-        let on_written = calls.iter().filter(|call| written.contains(&call.event.file));
-        let outside: Vec<&IoCall> = on_written.filter(is_outside).collect();
+        let outside: Vec<&IoCall> = calls.into_iter().filter(is_outside).collect();
         of_process.extend(merged(episodes(trace, &outside)));
         of_process.sort_by_key(|found| (found.span.start_ns, found.span.end_ns));
     }
@@ -274,7 +275,7 @@ struct Process<'a> {
     process: ProcessId,
     main: Option<TrackId>,
     /// By start.
-    calls: Option<&'a [IoCall]>,
+    calls: Option<&'a [&'a IoCall]>,
 }
 
 impl Process<'_> {
@@ -285,15 +286,16 @@ impl Process<'_> {
         let blocking: IntervalSet = of_main.map(|(_, span)| *span).collect();
         let calls = self.calls.map(|calls| {
             let first = calls.partition_point(|call| call.span.start_ns < span.start_ns);
-            calls[first..].iter().take_while(|call| call.span.start_ns < span.end_ns).copied().collect::<Vec<_>>()
+            let len = calls[first..].partition_point(|call| call.span.start_ns < span.end_ns);
+            &calls[first..first + len]
         });
-        let is = |action: IoAction| move |call: &&IoCall| call.event.action == action;
-        let bytes = |calls: &Vec<IoCall>, action| {
+        let is = |action: IoAction| move |call: &&&IoCall| call.event.action == action;
+        let bytes = |calls: &[&IoCall], action| {
             let bytes = calls.iter().filter(is(action)).filter_map(|call| call.event.bytes);
             bytes.fold(0_i64, i64::saturating_add)
         };
-        let write_bytes = calls.as_ref().map(|calls| bytes(calls, IoAction::Write));
-        let writing = |calls: &Vec<IoCall>| {
+        let write_bytes = calls.map(|calls| bytes(calls, IoAction::Write));
+        let writing = |calls: &[&IoCall]| {
             calls
                 .iter()
                 .filter(is(IoAction::Write))
@@ -303,7 +305,7 @@ impl Process<'_> {
                 .total_ns()
         };
         let mut written: FxHashMap<StringId, i64> = FxHashMap::default();
-        for call in calls.iter().flatten().filter(|call| call.event.action == IoAction::Write) {
+        for call in calls.into_iter().flatten().filter(|call| call.event.action == IoAction::Write) {
             *written.entry(call.event.file).or_default() += call.event.bytes.unwrap_or(0);
         }
         let files: BTreeSet<StringId> = written.keys().copied().filter(|file| *file != StringTable::EMPTY).collect();
@@ -320,13 +322,13 @@ impl Process<'_> {
             span,
             blocking_ns: blocking.clip(span).total_ns(),
             write_bytes,
-            read_bytes: calls.as_ref().map(|calls| bytes(calls, IoAction::Read)),
+            read_bytes: calls.map(|calls| bytes(calls, IoAction::Read)),
             write_bytes_per_s: write_bytes
                 .filter(|bytes| *bytes > 0)
                 .and_then(|bytes| per_s(bytes.into(), span.duration_ns().into())),
-            writing_ns: calls.as_ref().map(writing),
-            files: calls.as_ref().map(|_| files.len() as i64),
-            writes: calls.as_ref().map(|calls| calls.iter().filter(is(IoAction::Write)).count() as i64),
+            writing_ns: calls.map(writing),
+            files: calls.map(|_| files.len() as i64),
+            writes: calls.map(|calls| calls.iter().filter(is(IoAction::Write)).count() as i64),
             step: step.map(|step| step.number),
         }
     }

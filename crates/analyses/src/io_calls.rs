@@ -82,33 +82,37 @@ pub(crate) fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
 pub(crate) fn calls(trace: &Trace, selection: &Selection, mut is_wanted: impl FnMut(&IoEvent) -> bool) -> Vec<IoCall> {
     let windows = Windows::of(trace, selection);
     let mut calls = Vec::new();
-    for event in trace.io.iter().filter(|event| is_wanted(event)) {
-        let at = event.slice.index();
-        let track = trace.slices.track[at];
+    let of_tracks =
+        trace.io.chunk_by(|a, b| trace.slices.track[a.slice.index()] == trace.slices.track[b.slice.index()]);
+    for events in of_tracks {
+        let track = trace.slices.track[events[0].slice.index()];
         let of = &trace.tracks[track.index()];
-        if windows.track(trace, of).is_some_and(|windows| windows.contains(trace.slices.start_ns[at])) {
-            let (process, span) = (of.process, trace.slices.span(event.slice));
-            let rank = trace.processes[process.index()].rank;
-            let call = IoCall { event: *event, rank, process, track, span, is_sequential: None };
-            calls.extend(sides(call));
+        let (process, rank) = (of.process, trace.processes[of.process.index()].rank);
+        let windows = windows.track(trace, of);
+        for event in events.iter().filter(|event| is_wanted(event)) {
+            let span = trace.slices.span(event.slice);
+            if windows.is_some_and(|windows| windows.contains(span.start_ns)) {
+                let call = IoCall { event: *event, rank, process, track, span, is_sequential: None };
+                match event.copies() && !event.has_failed() {
+                    true => calls.extend(halves(call)),
+                    false => calls.push(call),
+                }
+            }
         }
     }
     find_sequences(&mut calls);
     calls
 }
 
-/// A call as it counts. One that moves bytes from a file to another is a read of the one in the first half of its time, and
-/// a write of the other in the second.
-fn sides(call: IoCall) -> impl Iterator<Item = IoCall> {
+/// A call that moves bytes from a file to another as it counts: a read of the one in the first half of its time, and a write
+/// of the other in the second.
+fn halves(call: IoCall) -> [IoCall; 2] {
     let IoCall { event, span, .. } = call;
-    let copies = event.copies() && !event.has_failed();
     let middle_ns = span.start_ns + span.duration_ns() / 2;
     let (first, second) = (Span { end_ns: middle_ns, ..span }, Span { start_ns: middle_ns, ..span });
-    let read = if copies { IoCall { span: first, ..call } } else { call };
     // Where it is written is not known.
     let write = IoEvent { action: IoAction::Write, file: event.other_file, offset: None, ..event };
-    let write = copies.then_some(IoCall { event: write, span: second, ..call });
-    std::iter::once(read).chain(write)
+    [IoCall { span: first, ..call }, IoCall { event: write, span: second, ..call }]
 }
 
 /// The first slice behind `at` that does not lie in it.
@@ -125,19 +129,30 @@ fn find_sequences(calls: &mut [IoCall]) {
     if !calls.iter().any(|call| is_request(&call.event) && call.event.offset.is_some()) {
         return;
     }
-    let says = |at: &usize| is_request(&calls[*at].event) || calls[*at].event.action == IoAction::Open;
-    let mut by_time: Vec<usize> = (0..calls.len()).filter(says).collect();
-    by_time.sort_by_key(|at| calls[*at].span.start_ns);
+    let says = |call: &IoCall| is_request(&call.event) || call.event.action == IoAction::Open;
     // Where the last request of each layer on each file ended, if that is known: those of one layer carry out those of
     // another.
     let mut ends: FxHashMap<(ProcessId, StringId, IoLayer), Option<i64>> = FxHashMap::default();
-    for at in by_time {
-        let IoCall { event, process, .. } = calls[at];
-        let end = ends.entry((process, event.file, event.layer)).or_default();
+    let mut last = ((ProcessId(0), StringTable::EMPTY, IoLayer::Posix), None);
+    let mut judge = |call: &mut IoCall| {
+        let IoCall { event, process, .. } = *call;
+        let key = (process, event.file, event.layer);
+        // Calls on one file follow each other.
+        if last.0 != key {
+            ends.insert(last.0, last.1);
+            last = (key, ends.get(&key).copied().flatten());
+        }
         let request = event.offset.filter(|_| event.action.moves_bytes());
-        calls[at].is_sequential = end.zip(request).map(|(end, offset)| end == offset);
-        *end = request.zip(event.bytes).map(|(offset, bytes)| offset.saturating_add(bytes));
+        call.is_sequential = last.1.zip(request).map(|(end, offset)| end == offset);
+        last.1 = request.zip(event.bytes).map(|(offset, bytes)| offset.saturating_add(bytes));
+    };
+    if calls.is_sorted_by_key(|call| (call.process, call.span.start_ns)) {
+        return calls.iter_mut().filter(|call| says(call)).for_each(judge);
     }
+    let starts = calls.iter().enumerate().filter(|(_, call)| says(call)).map(|(at, call)| (call.span.start_ns, at));
+    let mut by_time: Vec<(i64, usize)> = starts.collect();
+    by_time.sort();
+    by_time.into_iter().for_each(|(_, at)| judge(&mut calls[at]));
 }
 
 /// Whole numbers in a second, rounded; `None` without time.

@@ -143,12 +143,11 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<StepIo> {
         let Some(of_rank) = ranks.get(steps[0].rank) else { continue };
         let mut sum = Sum::default();
         for step in steps {
-            let mut of_step = Sum::default();
-            of_step.add(of_rank.parts(step.span), ranks.calls_in(step));
+            let of_step = Sum::of(of_rank.parts(step.span), ranks.calls.in_step(step));
+            sum = sum.and(&of_step);
             let row = of_step.row(step.rank);
             let (start_ns, is_complete) = (Some(step.span.start_ns), Some(step.is_complete));
             rows.push(StepIo { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row });
-            sum.add(of_rank.parts(step.span), ranks.calls_in(step));
         }
         if selection.step.is_none() {
             rows.push(sum.row(steps[0].rank));
@@ -162,20 +161,29 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<StepIo> {
 struct Sum {
     parts: Parts,
     calls: IoSums,
-    spans: Vec<Span>,
+    /// In which any thread is in a call.
+    busy: Vec<Span>,
 }
 
 impl Sum {
-    fn add(&mut self, parts: Parts, calls: &[IoCall]) {
-        self.parts = self.parts.and(parts);
-        calls.iter().for_each(|call| self.calls.add(call));
-        self.spans.extend(calls.iter().map(|call| call.span));
+    /// That of one step with its calls, by start.
+    fn of<'a>(parts: Parts, calls: impl Iterator<Item = &'a IoCall>) -> Self {
+        let mut sums = IoSums::default();
+        let spans = calls.inspect(|call| sums.add(call)).map(|call| call.span);
+        let busy = IntervalSet::from_unsorted(spans).spans().to_vec();
+        Self { parts, calls: sums, busy }
+    }
+
+    /// With another one.
+    fn and(mut self, other: &Self) -> Self {
+        self.busy.extend_from_slice(&other.busy);
+        Self { parts: self.parts.and(other.parts), calls: self.calls.and(&other.calls), busy: self.busy }
     }
 
     fn row(self, rank: u32) -> StepIo {
-        let Self { parts, calls, spans } = self;
+        let Self { parts, calls, busy } = self;
         let known = |ns: i64| Some(ns).filter(|_| parts.is_compute_known);
-        let busy_ns = IntervalSet::from_unsorted(spans).total_ns();
+        let busy_ns = IntervalSet::from_unsorted(busy).total_ns();
         StepIo {
             rank,
             step: None,
@@ -207,8 +215,7 @@ impl Sum {
 /// call files nor wait for data.
 pub(crate) struct IoOfRanks {
     ranks: BTreeMap<u32, RankIo>,
-    /// All calls, by rank and start.
-    calls: Vec<IoCall>,
+    calls: CallsByStart,
     checkpoints: CheckpointTimes,
 }
 
@@ -216,14 +223,12 @@ impl Shared for IoOfRanks {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let (trace, selection) = (context.trace, context.selection);
         let whole = Selection { ranks: selection.ranks.clone(), ..Selection::default() };
-        let mut calls = io_calls(trace, &whole);
-        calls.sort_by_key(|call| (call.rank, call.span.start_ns));
-        let checkpoints = CheckpointTimes::of(trace, &calls);
-        let mut all = Self { ranks: BTreeMap::new(), calls, checkpoints };
+        let calls = CallsByStart::of(io_calls(trace, &whole));
+        let checkpoints = CheckpointTimes::of(trace, &calls.calls);
         let asked = trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank));
-        let of_rank = |rank| RankIo::of(context, rank, all.calls_of(rank), &all.checkpoints);
-        all.ranks = asked.filter_map(|rank| Some((rank, of_rank(rank)?))).collect();
-        all
+        let of_rank = |rank| RankIo::of(context, rank, calls.of_rank(rank), &checkpoints);
+        let ranks = asked.filter_map(|rank| Some((rank, of_rank(rank)?))).collect();
+        Self { ranks, calls, checkpoints }
     }
 }
 
@@ -232,19 +237,45 @@ impl IoOfRanks {
     pub(crate) fn get(&self, rank: u32) -> Option<&RankIo> {
         self.ranks.get(&rank)
     }
+}
 
-    fn calls_of(&self, rank: u32) -> &[IoCall] {
-        let first = self.calls.partition_point(|call| call.rank < rank);
-        let len = self.calls[first..].partition_point(|call| call.rank == rank);
-        &self.calls[first..first + len]
+/// Calls of ranks, and their order.
+struct CallsByStart {
+    /// By thread and start.
+    calls: Vec<IoCall>,
+    /// Where in `calls` those of each rank are, by start.
+    of_ranks: BTreeMap<u32, Vec<u32>>,
+}
+
+impl CallsByStart {
+    fn of(calls: Vec<IoCall>) -> Self {
+        let mut starts: BTreeMap<u32, Vec<(i64, u32)>> = BTreeMap::new();
+        for (call, at) in calls.iter().zip(0..) {
+            starts.entry(call.rank).or_default().push((call.span.start_ns, at));
+        }
+        let in_order = |mut starts: Vec<(i64, u32)>| {
+            // Ascending runs, one of each thread.
+            starts.sort();
+            starts.into_iter().map(|(_, at)| at).collect()
+        };
+        let of_ranks = starts.into_iter().map(|(rank, starts)| (rank, in_order(starts))).collect();
+        Self { calls, of_ranks }
     }
 
-    /// The calls that begin in a step.
-    fn calls_in(&self, step: &Step) -> &[IoCall] {
-        let calls = self.calls_of(step.rank);
-        let first = calls.partition_point(|call| call.span.start_ns < step.span.start_ns);
-        let len = calls[first..].partition_point(|call| call.span.start_ns < step.span.end_ns);
-        &calls[first..first + len]
+    /// All those of a rank.
+    fn of_rank(&self, rank: u32) -> impl Iterator<Item = &IoCall> + Clone {
+        self.at(self.of_ranks.get(&rank).map_or(&[][..], Vec::as_slice))
+    }
+
+    /// Those that begin in a step.
+    fn in_step(&self, step: &Step) -> impl Iterator<Item = &IoCall> {
+        let of_rank = self.of_ranks.get(&step.rank).map_or(&[][..], Vec::as_slice);
+        let before = |ns: i64| of_rank.partition_point(|at| self.calls[*at as usize].span.start_ns < ns);
+        self.at(&of_rank[before(step.span.start_ns)..before(step.span.end_ns)])
+    }
+
+    fn at(&self, places: &[u32]) -> impl Iterator<Item = &IoCall> + Clone {
+        places.iter().map(|at| &self.calls[*at as usize])
     }
 }
 

@@ -17,11 +17,27 @@ pub struct IntervalSet {
 impl IntervalSet {
     /// The set covered by `spans`, in any order, overlapping or not; empty ones are ignored.
     pub fn from_unsorted(spans: impl IntoIterator<Item = Span>) -> Self {
-        let mut spans: Vec<Span> = spans.into_iter().filter(|span| !span.is_empty()).collect();
-        // Stable, since what comes is most often a few ascending runs, which that merges in one go.
-        spans.sort();
-        let len = spans.len();
-        Self::from_sorted(spans.into_iter(), len)
+        // What comes is most often sorted, or a few ascending runs: what overlaps in one is put together at once.
+        let mut merged: Vec<Span> = Vec::new();
+        let mut is_sorted = true;
+        for span in spans.into_iter().filter(|span| !span.is_empty()) {
+            match merged.last_mut() {
+                Some(last) if (last.start_ns..=last.end_ns).contains(&span.start_ns) => {
+                    last.end_ns = last.end_ns.max(span.end_ns);
+                }
+                last => {
+                    is_sorted &= last.is_none_or(|last| last.start_ns < span.start_ns);
+                    merged.push(span);
+                }
+            }
+        }
+        if is_sorted {
+            return Self { spans: merged };
+        }
+        // Stable, since that merges ascending runs in one go.
+        merged.sort_by_key(|span| span.start_ns);
+        let len = merged.len();
+        Self::from_sorted(merged.into_iter(), len)
     }
 
     /// The set covered by at most `len` spans that are not empty, in order of their start.

@@ -69,6 +69,22 @@ impl IoSums {
         self.sequential += i64::from(call.is_sequential == Some(true));
     }
 
+    /// Those of two groups of calls together.
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            errors: self.errors + other.errors,
+            page_faults: self.page_faults + other.page_faults,
+            faults: self.faults + other.faults,
+            opens: self.opens + other.opens,
+            total_ns: self.total_ns.saturating_add(other.total_ns),
+            reads: self.reads.and(&other.reads),
+            writes: self.writes.and(&other.writes),
+            judged: self.judged + other.judged,
+            sequential: self.sequential + other.sequential,
+        }
+    }
+
     /// Bytes moved; `None` where something moved and nothing says how much.
     pub(crate) fn bytes(&self) -> Option<i64> {
         let is_known = self.reads.sized + self.writes.sized > 0 || self.reads.count + self.writes.count == 0;
@@ -150,6 +166,18 @@ pub(crate) fn ratio(part: i64, whole: i64) -> Option<f64> {
 }
 
 impl Moved {
+    fn and(self, other: &Self) -> Self {
+        let asked = self.asked.into_iter().chain(other.asked).reduce(i64::saturating_add);
+        Self {
+            count: self.count + other.count,
+            sized: self.sized + other.sized,
+            ns: self.ns.saturating_add(other.ns),
+            bytes: self.bytes + other.bytes,
+            sized_ns: self.sized_ns + other.sized_ns,
+            asked,
+        }
+    }
+
     fn add(&mut self, call: &IoCall, dur_ns: i64) {
         self.count += 1;
         self.ns = self.ns.saturating_add(dur_ns);

@@ -72,49 +72,48 @@ pub(crate) struct RankIo {
 }
 
 impl RankIo {
-    /// That of a rank, of which `calls` are all, and of whose processes `checkpoints` says when they write some; `None` where
-    /// it neither calls files nor waits for data.
-    pub(super) fn of(
+    /// That of a rank with all of its calls, by start, of whose processes `checkpoints` says when they write some; `None`
+    /// where it neither calls files nor waits for data.
+    pub(super) fn of<'a>(
         context: &AnalysisContext<'_>,
         rank: u32,
-        calls: &[IoCall],
+        calls: impl Iterator<Item = &'a IoCall> + Clone,
         checkpoints: &CheckpointTimes,
     ) -> Option<Self> {
         let runners = Runners::of(context, rank);
         let waits = runners.doing(context, Doing::DataLoader);
-        if calls.is_empty() && waits.is_empty() {
+        if calls.clone().next().is_none() && waits.is_empty() {
             return None;
         }
         let compute = runners.compute(context, rank, &waits);
-        let written = written_files(calls);
-        let set = |is_in: &dyn Fn(&IoCall) -> bool| {
-            IntervalSet::from_unsorted(calls.iter().filter(|call| is_in(call)).map(|call| call.span))
-        };
-        let is_output = |call: &IoCall| is_output(call, &written);
-        let is_checkpoint = |call: &IoCall| is_output(call) && checkpoints.contain(call);
-        let is_first = |call: &IoCall| runners.threads.contains(&first_lane(context.trace, call.track));
-        let is_runner = |call: &IoCall| runners.processes.contains(&call.process);
+        let written = written_files(calls.clone());
+        let tracks = &context.trace.tracks;
+        let is_first = |track| runners.threads.contains(&first_lane(context.trace, track));
+        let is_first: Vec<bool> = (0..tracks.len()).map(|at| is_first(TrackId::from_index(at))).collect();
+        let is_runner: Vec<bool> = tracks.iter().map(|track| runners.processes.contains(&track.process)).collect();
+        let (mut input_of_first, mut all, mut of_runners) = (IntervalSet::default(), Sets::default(), Sets::default());
+        for call in calls {
+            let (is_output, track) = (is_output(call, &written), call.track.index());
+            let is_checkpoint = is_output && checkpoints.contain(call);
+            if !is_output && is_first[track] {
+                input_of_first.push(call.span);
+            }
+            let sets = std::iter::once(&mut all).chain(is_runner[track].then_some(&mut of_runners));
+            sets.for_each(|sets| sets.of(is_output, is_checkpoint).push(call.span));
+        }
         // What the thread that runs the steps does counts first, then output, then input.
-        let first = waits.union(&set(&|call| is_first(call) && !is_output(call)));
-        let divided = |is_in: &dyn Fn(&IoCall) -> bool| {
-            let output = set(&|call| is_in(call) && is_output(call));
-            let checkpoint = set(&|call| is_in(call) && is_checkpoint(call)).subtract(&first);
-            let input = set(&|call| is_in(call) && !is_output(call));
-            let other_output = output.subtract(&first).subtract(&checkpoint);
-            (first.union(&input.subtract(&output)), checkpoint, other_output)
-        };
-        let (input, checkpoint, output) = divided(&|_| true);
-        let (input_of_runners, checkpoint_of_runners, output_of_runners) = divided(&is_runner);
+        let first = waits.union(&input_of_first);
+        let [all, of_runners] = [all, of_runners].map(|sets| sets.apart(&first));
         let nothing = IntervalSet::default();
         let computes = compute.as_ref().unwrap_or(&nothing);
         Some(Self {
-            only_compute: computes.subtract(&input.union(&checkpoint).union(&output)),
-            hidden_input: input.intersect(computes),
-            exposed_input: input_of_runners.subtract(computes),
-            hidden_checkpoint: checkpoint.intersect(computes),
-            exposed_checkpoint: checkpoint_of_runners.subtract(computes),
-            hidden_output: output.intersect(computes),
-            exposed_output: output_of_runners.subtract(computes),
+            only_compute: computes.subtract(&all.input.union(&all.checkpoint).union(&all.other_output)),
+            hidden_input: all.input.intersect(computes),
+            exposed_input: of_runners.input.subtract(computes),
+            hidden_checkpoint: all.checkpoint.intersect(computes),
+            exposed_checkpoint: of_runners.checkpoint.subtract(computes),
+            hidden_output: all.other_output.intersect(computes),
+            exposed_output: of_runners.other_output.subtract(computes),
             compute,
         })
     }
@@ -139,9 +138,37 @@ impl RankIo {
     }
 }
 
+/// When some processes are in calls of each sort.
+#[derive(Default)]
+struct Sets {
+    input: IntervalSet,
+    checkpoint: IntervalSet,
+    other_output: IntervalSet,
+}
+
+impl Sets {
+    fn of(&mut self, is_output: bool, is_checkpoint: bool) -> &mut IntervalSet {
+        match (is_output, is_checkpoint) {
+            (false, _) => &mut self.input,
+            (true, true) => &mut self.checkpoint,
+            (true, false) => &mut self.other_output,
+        }
+    }
+
+    /// Without what lies over each other: `first` is input, and counts before all else.
+    fn apart(&self, first: &IntervalSet) -> Self {
+        let output = self.checkpoint.union(&self.other_output);
+        Self {
+            input: first.union(&self.input.subtract(&output)),
+            checkpoint: self.checkpoint.subtract(first),
+            other_output: self.other_output.subtract(first).subtract(&self.checkpoint),
+        }
+    }
+}
+
 /// The files that some of `calls` write.
-pub(crate) fn written_files(calls: &[IoCall]) -> FxHashSet<StringId> {
-    let writes = calls.iter().filter(|call| call.event.action == IoAction::Write);
+pub(crate) fn written_files<'a>(calls: impl IntoIterator<Item = &'a IoCall>) -> FxHashSet<StringId> {
+    let writes = calls.into_iter().filter(|call| call.event.action == IoAction::Write);
     writes.map(|call| call.event.file).filter(|file| *file != StringTable::EMPTY).collect()
 }
 
