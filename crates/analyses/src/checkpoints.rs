@@ -16,7 +16,7 @@
 //! Nanoseconds; bytes; bytes in a second; counts of files and calls; the blocking share is a share from 0 to 1.
 //!
 //! # Source
-//! Labels of `stepscope.dataflow`, Python calls, and calls on files.
+//! Labels of `stepscope.dataflow` and of DFTracer's category `checkpoint`, Python calls, and calls on files.
 //!
 //! # Edge cases
 //! A range in which state is read, and not written, is a row too. Without calls on files (`stepscope record --io`) bytes,

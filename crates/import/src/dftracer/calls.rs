@@ -6,7 +6,7 @@ use crate::name_tables::{is_open_call, is_process_call, is_read_call, is_write_c
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{FindingCode, IoAction, IoLayer, SliceKind, SliceRole, TraceBuilder};
+use stepscope_trace::{DataflowStage, FindingCode, IoAction, IoLayer, SliceKind, SliceRole, TraceBuilder};
 
 /// What all events of one category and name are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Call {
     pub(super) io: Option<(IoLayer, IoAction)>,
     /// What else its rows say.
     pub(super) role: Role,
+    /// For labels: what is done with data in them, where their category says that.
+    pub(super) stage: Option<DataflowStage>,
 }
 
 /// What a row says beyond its slice.
@@ -99,7 +101,7 @@ impl Calls {
 impl Call {
     /// What events of `category` called `text` are; `name` is the interned `text`.
     pub(super) fn of(category: &str, text: &str, name: StringId) -> Self {
-        let plain = Self { name, kind: SliceKind::Other, io: None, role: Role::Plain };
+        let plain = Self { name, kind: SliceKind::Other, io: None, role: Role::Plain, stage: None };
         match category {
             "dftracer" => match text {
                 "start" => Self { role: Role::Start, ..plain },
@@ -130,7 +132,8 @@ impl Call {
     /// Only a loader's own `fetch` and the `.iter` of its loop are waits. The `next` of DLIO's loaders makes an
     /// iterator, and `__getitem__` works in a worker.
     fn of_application(plain: Self, category: &str, text: &str) -> Self {
-        let application = Self { kind: SliceKind::Annotation, role: Role::Application, ..plain };
+        let stage = matches!(category, "checkpoint" | "ai.checkpoint").then_some(DataflowStage::Checkpoint);
+        let application = Self { kind: SliceKind::Annotation, role: Role::Application, stage, ..plain };
         if !matches!(category, "dataloader" | "data_loader" | "ai.dataloader") {
             return application;
         }

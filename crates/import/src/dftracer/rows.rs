@@ -11,7 +11,7 @@ use super::samples::Samples;
 use super::text;
 use super::typed::{CallFile, CallNumbers, Number, TypedRow, TypedStretch, part};
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{FindingCode, IoAction, IoEvent, IoLayer, SliceId, Trace, TraceBuilder};
+use stepscope_trace::{DataflowRange, FindingCode, IoAction, IoEvent, IoLayer, SliceId, Trace, TraceBuilder};
 
 /// More facts than this are somebody's data, not facts.
 const MAX_FACTS: usize = 500;
@@ -215,6 +215,7 @@ impl Rows {
             Role::Application | Role::Plain => {}
         }
         let slice = self.builder.add_slice(track, call.kind, call.name, start_ns, dur_ns);
+        call.stage.into_iter().for_each(|stage| self.builder.add_dataflow(DataflowRange::new(slice, stage)));
         match call.io {
             Some((layer, action)) => {
                 let file = match row.args.file {

@@ -4,7 +4,7 @@ mod damage;
 
 use crate::{open, open_bytes};
 use std::path::{Path, PathBuf};
-use stepscope_trace::{FindingCode, IoAction, IoEvent, SliceId, Trace};
+use stepscope_trace::{DataflowStage, FindingCode, IoAction, IoEvent, SliceId, Trace};
 
 fn trace_of(text: &str) -> Trace {
     super::read(Path::new("t.pfw"), "t".into(), &mut text.as_bytes())
@@ -68,6 +68,17 @@ fn strings_for_numbers_and_the_sum_of_thread_and_process() {
     assert_eq!(trace.processes[0].host.as_deref(), Some("corona237"));
     assert_eq!(trace.start_unix_ns, Some(50_000));
     assert_eq!(findings(&trace), ["UnclosedList x1"]);
+}
+
+#[test]
+fn labels_of_checkpoints_say_so() {
+    let trace = trace_of(
+        r#"{"id":1,"name":"capture","cat":"checkpoint","type":6,"pid":7,"tid":7,"ts":10,"dur":5,"ph":1,"args":{"hhash":"6882804a826580cd"}}
+{"id":2,"name":"forward","cat":"compute","type":6,"pid":7,"tid":7,"ts":20,"dur":5,"ph":1,"args":{"hhash":"6882804a826580cd"}}
+"#,
+    );
+    let stages: Vec<_> = trace.dataflow.iter().map(|said| (trace.slice_name(said.slice), said.stage)).collect();
+    assert_eq!(stages, [("capture", DataflowStage::Checkpoint)]);
 }
 
 #[test]
