@@ -12,7 +12,7 @@
 //! of a module; by stack, the call stack that the source gives with the allocation, or else the functions that were open
 //! on the thread. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
 //! freed before the outermost operator around its allocation, or the optimizer's step, ended; `optimizer_state` was
-//! allocated in the optimizer's step; `autograd_detail` was allocated and freed by the backward pass; `gradient` was
+//! allocated in the optimizer's step, behind the last forward or backward pass in it; `autograd_detail` was allocated and freed by the backward pass; `gradient` was
 //! allocated by it and not freed there; `activation` was allocated in a call of a module, or freed by the backward
 //! pass; `parameter` was allocated before the first step and held beyond it; `unknown`. What backward nodes and the
 //! operators directly around them do is the backward pass.
@@ -328,6 +328,28 @@ mod tests {
         let expected = ["1 parameter", "2 input", "3 unknown", "4 temporary", "5 activation"];
         assert_eq!(found[..5], expected);
         assert_eq!(found[5..], ["9 unknown", "6 optimizer_state", "7 unknown", "8 unknown"]);
+    }
+
+    #[test]
+    fn passes_in_a_closure_of_the_optimizer_are_not_the_optimizer() {
+        let mut trace = drawn(
+            "rank 0 step        000000000000
+             rank 0 optimizer 1 oooooooooo..
+             rank 0 optimizer 1 .z..........
+             rank 0 cpu 1       ..fff..uu...
+             rank 0 cpu 2       .....bb.....
+             rank 0 memory 1    ...a...bBc..
+             rank 0 memory 2    .....dA.....",
+        );
+        let slice = |name: &str| trace.slices.ids().find(|id| trace.slice_name(*id) == name).unwrap();
+        let forward = OpInfo { sequence_number: Some(3), ..OpInfo::default() };
+        let backward = OpInfo { scope: 1, ..forward };
+        (trace.ops.slice, trace.ops.info) = (vec![slice("f"), slice("b")], vec![forward, backward]);
+        let categories = Categories::of(&trace);
+        let pool = crate::allocations::pools(&trace, &Selection::default()).remove(0);
+        let category = |row: &Allocation| categories.category(&trace, row, &trace.memory[row.allocated.unwrap()]);
+        let found: Vec<&str> = pool.allocations(&trace).iter().map(category).collect();
+        assert_eq!(found, ["activation", "gradient", "temporary", "optimizer_state"]);
     }
 
     proptest! {
