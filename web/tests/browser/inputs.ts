@@ -14,6 +14,8 @@ export const RUN = `${CHECKOUT}tests/fixtures/gpt-cpu`;
 export const TRACE = existsSync(LARGE) ? LARGE : `${CHECKOUT}tests/fixtures/kineto/a100_alexnet_sync.json.gz`;
 /** A run of two ranks, with call stacks. */
 export const RANKS = `${CHECKOUT}tests/fixtures/ddp-cpu`;
+/** A run whose samples are files that workers of a DataLoader read. */
+export const LOADER = `${CHECKOUT}tests/fixtures/loader-cpu`;
 /** A trace of calls on files. */
 export const FILES = `${CHECKOUT}tests/fixtures/dftracer/wheel-2.2.0`;
 
