@@ -205,6 +205,18 @@ def test_a_sitecustomize_that_raises_is_told_as_without_us(tmp_path):
     assert "broken" in plain.stderr and "broken" in recorded.stderr
 
 
+def test_a_process_that_has_the_path_of_a_recording_but_no_run(tmp_path):
+    """As on another node, where a launcher passes on some variables."""
+    script = runs.new_script("import sys; print(*sorted(sys.modules))")
+
+    def modules(path):
+        done = runs.execute(*script, env=runs.environment(PYTHONPATH=path))
+        assert done.stderr == ""
+        return set(done.stdout.split())
+
+    assert modules(runs.package() / "_inject") - modules(tmp_path) <= {"sitecustomize"}
+
+
 def test_a_run_folder_with_a_strange_name(tmp_path):
     run = tmp_path / "my runs: größer, it's" / "a b"
     runs.record(run, runs.script(TORCH + "torch.erfinv(x)"))

@@ -6,12 +6,14 @@ imported, and hands over to the environment's own ``sitecustomize``, if there is
 
 
 def _start_recording():
-    import importlib.util
     import os
     import sys
 
+    # A launcher may pass on the path to this file without the run: then nothing is imported that Python has not yet.
     if not os.environ.get("STEPSCOPE_RUN"):
         return
+    import importlib.util
+
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if "stepscope" not in sys.modules:
         init = os.path.join(package, "__init__.py")
@@ -25,15 +27,18 @@ def _start_recording():
 
 
 def _run_next_sitecustomize():
-    import importlib.machinery
-    import importlib.util
     import os
     import sys
 
+    # The one of importlib.machinery, whose import takes longer than all else here.
+    from _frozen_importlib_external import PathFinder
+
     here = os.path.dirname(os.path.abspath(__file__))
     others = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    spec = PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
+        import importlib.util
+
         module = importlib.util.module_from_spec(spec)
         sys.modules["sitecustomize"] = module
         spec.loader.exec_module(module)
