@@ -252,3 +252,28 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [row["bytes"] for row in rows if row["bytes"] > 0] == [100 + i % 7 for i in range(20_000)]
     assert len([row for row in rows if row["bytes"] < 0]) == 6_667
     assert "capture.process_killed" in runs.findings(run)
+
+
+TRAINING = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+optimizer = torch.optim.AdamW(model.parameters())
+def passes():
+    optimizer.zero_grad()
+    loss = model(torch.ones(512, 256)).mean()
+    loss.backward()
+    return loss
+for _ in range(3):
+    {step}
+"""
+
+
+def test_memory_of_a_closure_is_for_what_it_is_without_one(tmp_path):
+    def bytes_by_category(name, step):
+        record_memory(tmp_path / name, TRAINING.format(step=step))
+        rows = runs.analyze("memory_peak", tmp_path / name, "--group-by", "category")["results"]
+        return {row["name"]: row["bytes"] for row in rows if row["name"] != "unknown"}
+
+    plain = bytes_by_category("plain", "passes(); optimizer.step()")
+    assert plain.keys() >= {"activation", "gradient", "optimizer_state"}
+    assert bytes_by_category("closure", "optimizer.step(passes)") == plain
