@@ -32,7 +32,7 @@ mod tests;
 mod typed;
 
 /// The tokenizer that all readers of JSON share.
-use crate::json::{numbers, scanner, text};
+use crate::json::{bytes, numbers, scanner, text};
 
 use crate::ImportError;
 use crate::input;

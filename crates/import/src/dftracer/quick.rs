@@ -1,6 +1,7 @@
 //! Reads rows as DFTracer itself prints them, without white space and escapes. Whatever is printed otherwise is `None`
 //! here, and left to the reader that knows all of JSON; both give the same row.
 
+use super::bytes::{find_quote_or_backslash, marks};
 use super::numbers::leading_digits;
 use super::row::{Args, Key, Row, key};
 
@@ -52,16 +53,15 @@ fn read_key(text: &[u8], at: usize) -> Option<(Key, usize)> {
     let from = expect(text, at, b'"')?;
     if let Some(eight) = text.get(from..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
-        let (quotes, escapes) = (marks(word, b'"'), marks(word, b'\\'));
-        if quotes != 0 {
-            let bits = quotes.trailing_zeros();
-            let is_plain = bits < escapes.trailing_zeros();
+        let bits = marks(word).trailing_zeros();
+        if bits < u64::BITS {
+            let quote_at = from + bits as usize / 8;
             let key = Key(word & u64::MAX >> (63 - bits));
-            return is_plain.then_some((key, expect(text, from + bits as usize / 8 + 1, b':')?));
+            return Some((key, expect(text, expect(text, quote_at, b'"')?, b':')?));
         }
     }
-    let len = plain_len(&text[from..])?;
-    Some((Key::of(&text[from..from + len]), expect(text, from + len + 1, b':')?))
+    let written = plain(text, from)?;
+    Some((Key::of(written), expect(text, from + written.len() + 1, b':')?))
 }
 
 /// A string without escapes, or a number, and where it ends.
@@ -69,8 +69,8 @@ fn read_key(text: &[u8], at: usize) -> Option<(Key, usize)> {
 fn value(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
     match text.get(at)? {
         b'"' => {
-            let len = plain_len(&text[at + 1..])?;
-            Some((&text[at + 1..at + 1 + len], at + len + 2))
+            let written = plain(text, at + 1)?;
+            Some((written, at + written.len() + 2))
         }
         first @ (b'0'..=b'9' | b'-') => {
             let rest = &text[at..];
@@ -100,28 +100,11 @@ fn expect(text: &[u8], at: usize, byte: u8) -> Option<usize> {
     (*text.get(at)? == byte).then_some(at + 1)
 }
 
-/// The length up to the next quote, looked for in eight bytes at a time; `None` when an escape stands before it.
+/// What stands before the next quote; `None` when an escape does.
 #[inline(always)]
-fn plain_len(rest: &[u8]) -> Option<usize> {
-    let (chunks, tail) = rest.as_chunks::<8>();
-    for (at, chunk) in chunks.iter().enumerate() {
-        let eight = u64::from_le_bytes(*chunk);
-        let (quotes, escapes) = (marks(eight, b'"'), marks(eight, b'\\'));
-        if quotes | escapes != 0 {
-            return (quotes.trailing_zeros() < escapes.trailing_zeros())
-                .then(|| at * 8 + quotes.trailing_zeros() as usize / 8);
-        }
-    }
-    let len = tail.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
-    (tail[len] == b'"').then_some(chunks.len() * 8 + len)
-}
-
-/// The highest bit of each byte that is `byte`; those behind the first such byte may be set wrongly.
-#[inline(always)]
-fn marks(eight: u64, byte: u8) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let different = eight ^ (ONES * u64::from(byte));
-    different.wrapping_sub(ONES) & !different & (ONES << 7)
+fn plain(text: &[u8], from: usize) -> Option<&[u8]> {
+    let end = find_quote_or_backslash(text, from)?;
+    (text[end] == b'"').then(|| &text[from..end])
 }
 
 #[cfg(test)]

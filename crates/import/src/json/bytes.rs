@@ -24,7 +24,7 @@ pub(super) static ENDS_BARE: [bool; 256] = {
 
 /// The first `"` or `\` from `from` on.
 #[inline(always)]
-pub(super) fn find_quote_or_backslash(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn find_quote_or_backslash(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     for _ in 0..4 {
         let Some(word) = bytes.get(at..at + 8) else { break };
@@ -39,7 +39,7 @@ pub(super) fn find_quote_or_backslash(bytes: &[u8], from: usize) -> Option<usize
 
 /// The high bit of each byte that is `"` or `\`; above the first of them also of others.
 #[inline(always)]
-fn marks(word: u64) -> u64 {
+pub(crate) fn marks(word: u64) -> u64 {
     const LOW: u64 = u64::from_le_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
     let zeros = |word: u64| word.wrapping_sub(LOW) & !word & HIGH;
