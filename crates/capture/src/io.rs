@@ -232,6 +232,18 @@ calls! {
     210 Sendmmsg "sendmmsg" Net Write;
     211 SocketWrite "write (socket)" Net Write;
     212 SocketWritev "writev (socket)" Net Write;
+    220 MpiFileReadAllBegin "MPI_File_read_all_begin" MpiIo Metadata;
+    221 MpiFileReadAllEnd "MPI_File_read_all_end" MpiIo Read;
+    222 MpiFileReadAtAllBegin "MPI_File_read_at_all_begin" MpiIo Metadata;
+    223 MpiFileReadAtAllEnd "MPI_File_read_at_all_end" MpiIo Read;
+    224 MpiFileReadOrderedBegin "MPI_File_read_ordered_begin" MpiIo Metadata;
+    225 MpiFileReadOrderedEnd "MPI_File_read_ordered_end" MpiIo Read;
+    226 MpiFileWriteAllBegin "MPI_File_write_all_begin" MpiIo Metadata;
+    227 MpiFileWriteAllEnd "MPI_File_write_all_end" MpiIo Write;
+    228 MpiFileWriteAtAllBegin "MPI_File_write_at_all_begin" MpiIo Metadata;
+    229 MpiFileWriteAtAllEnd "MPI_File_write_at_all_end" MpiIo Write;
+    230 MpiFileWriteOrderedBegin "MPI_File_write_ordered_begin" MpiIo Metadata;
+    231 MpiFileWriteOrderedEnd "MPI_File_write_ordered_end" MpiIo Write;
 }
 
 /// The error of a call of which only that it failed is known: MPI and HDF5 number theirs in other ways than the system.

@@ -25,6 +25,21 @@ file.Iread_at(2, array("i", [0] * 5)).Wait()
 file.Iread(array("i", [0] * 5)).Wait()
 file.Iread_all(array("i", [0] * 5)).Wait()
 file.Iwrite_at(70, numbers[70:75]).Wait()
+# In two parts, of which the second says what was moved.
+file.Read_at_all_begin(2, buffer := array("i", [0] * 5))
+file.Read_at_all_end(buffer)
+# From where the file stands: behind what was read above.
+file.Read_all_begin(buffer)
+file.Read_all_end(buffer)
+file.Write_at_all_begin(90, numbers[90:95])
+file.Write_at_all_end(numbers[90:95])
+file.Write_all_begin(numbers[75:80])
+file.Write_all_end(numbers[75:80])
+# Where each rank's part is follows from the others'.
+file.Read_ordered_begin(buffer)
+file.Read_ordered_end(buffer)
+file.Write_ordered_begin(numbers[:5])
+file.Write_ordered_end(numbers[:5])
 file.Close()
 group.Barrier()
 if rank == 0:
