@@ -161,20 +161,32 @@ describe("files", () => {
     await slow.stop();
   });
 
-  test("the chart says what the command says of the same buckets", async () => {
-    const { page, close } = await open(browser, at(server.url, "io"));
+  /** Reads the chart off at many places; each must be what the command says of one of its buckets. */
+  async function compareChart(place: string, options: readonly string[], known: (rows: readonly Row[]) => string[][]) {
+    const { page, close } = await open(browser, at(server.url, place));
     await settled(page);
     const said = /([\d.,]+) (µs|ms|s)/.exec((await page.getByText(/^In buckets of/).textContent()) ?? "");
     const bucket_ms =
       Number(said?.[1]?.replaceAll(",", "")) * { µs: 0.001, ms: 1, s: 1000 }[String(said?.[2]) as "µs" | "ms" | "s"];
-    const rows = analyze("io_curve", FILES, "--bucket", String(bucket_ms)).results;
-    const known = rows.map((row) =>
-      [row.read_bytes_per_s, row.write_bytes_per_s].map((cell) => exactCell("bytes_per_s", cell ?? null)),
-    );
+    const expected = known(analyze("io_curve", FILES, "--bucket", String(bucket_ms), ...options).results);
     const seen = new Set<string>();
     for (let share = 0.05; share < 1; share += 0.05) seen.add(String(await readOff(page, share)));
-    for (const shown of seen) expect([...known.map(String), ""]).toContain(shown);
+    for (const shown of seen) expect([...expected.map(String), ""]).toContain(shown);
     expect(seen.size).toBeGreaterThan(1);
     await close();
-  });
+  }
+
+  test("the chart says what the command says of the same buckets", () =>
+    compareChart("io", [], (rows) =>
+      rows.map((row) =>
+        [row.read_bytes_per_s, row.write_bytes_per_s].map((cell) => exactCell("bytes_per_s", cell ?? null)),
+      ),
+    ));
+
+  test("split by action, it says the calls of each", () =>
+    compareChart("io?show=calls&split=action", ["--group-by", "action"], (rows) =>
+      [...new Set(rows.map((row) => row.start_ns))].map((start_ns) =>
+        rows.filter((row) => row.start_ns === start_ns).map((row) => exactCell("count", row.calls_per_s ?? null)),
+      ),
+    ));
 });

@@ -13,31 +13,30 @@ import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
 import { useSteps } from "../../state/steps";
 import { bucketMs } from "./buckets";
+import { byGroup, SHOWN } from "./curve";
 
 const SHOWS = [
   ["bandwidth", "bandwidth"],
   ["time", "time in calls"],
+  ["calls", "calls in a second"],
 ] as const;
-const BANDWIDTHS: readonly Series[] = [
-  { name: "read_bytes_per_s", words: "read", colour: "input" },
-  { name: "write_bytes_per_s", words: "written", colour: "copy", isDashed: true },
-];
-const TIMES: readonly Series[] = [
-  { name: "busy_ns", words: "in any call", colour: "label" },
-  { name: "read_ns", words: "reading", colour: "input" },
-  { name: "write_ns", words: "writing", colour: "copy", isDashed: true },
-  { name: "exposed_ns", words: "while no device works", colour: "synchronization", isDashed: true },
-];
+const GROUPS = [
+  ["", "nothing"],
+  ["layer", "layer"],
+  ["action", "action"],
+] as const;
 
-/** How fast files are read and written, or how long threads are in calls on them, over time. */
+/** How fast files are read and written, how long threads are in calls on them, or how many these are, over time. */
 export function Bandwidth({ rank }: { rank: string }) {
   const known = detail.value;
   const steps = useSteps(known, rank);
   const within =
     known && steps.value && shownSpan(known, steps.value, { step: param("step"), window: timeWindow.value });
+  const group = GROUPS.find(([name]) => name === param("split"))?.[0] ?? "";
   const path = withQuery(runPath(runId.value, "analyses/io_curve"), [
     ...withRank(selection.value, rank),
     ["bucket_ms", within ? bucketMs(within) : null],
+    ["group_by", group || null],
     ["limit", 10_000],
   ]);
   const answer = useAnswer<Envelope>(within ? path : null, known?.version ?? 0);
@@ -53,26 +52,31 @@ export function Bandwidth({ rank }: { rank: string }) {
     );
   const last = results[results.length - 1];
   const show = SHOWS.find(([name]) => name === param("show"))?.[0] ?? "bandwidth";
+  const quantity = SHOWN[show];
   const has = ({ name }: Series) => columns.some((column) => column.name === name && column.has_answers);
+  const { rows, lines } = group
+    ? byGroup(results, group, quantity)
+    : { rows: results, lines: quantity.lines.filter(has) };
   return (
     <section aria-label="Over time" aria-busy={answer.state === "loading"}>
       <h2>
         Over time{known.run.ranks.length > 1 && `, rank ${rank}`} <Definition analysis="io_curve" />
       </h2>
       <Choices label="Show" name="show" value={show} options={SHOWS} />
+      <Choices label="Split by" name="split" value={group} options={GROUPS} />
       <Figure
         name="io"
         isCanvas={true}
         title={<span>In buckets of {formatNs(Math.round(Number(bucketMs(within)) * 1e6))}</span>}
       >
         <TimeSeries
-          label={show === "bandwidth" ? "Bandwidth of files over time" : "Time in calls on files, of each bucket"}
-          rows={results}
+          label={quantity.label}
+          rows={rows}
           time="start_ns"
           within={within}
           until_ns={last ? Number(last.start_ns) + Number(last.span_ns) : within.end_ns}
-          unit={show === "bandwidth" ? "bytes_per_s" : "ns"}
-          series={(show === "bandwidth" ? BANDWIDTHS : TIMES).filter(has)}
+          unit={quantity.unit}
+          series={lines}
           marks={stepMarks(steps.value)}
           range={range.value}
           onRange={chooseRange}
