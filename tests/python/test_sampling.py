@@ -83,7 +83,9 @@ def test_a_sampled_step_has_the_ops_that_a_recorded_one_has(tmp_path):
         rows = runs.rows(run)
         (label,) = runs.named(rows, f"step {number}")
         end = label["start_ns"] + label["dur_ns"]
-        return Counter(row["name"] for row in rows if label["start_ns"] <= row["start_ns"] < end)
+        # Counters are read when their time has come, whatever the step.
+        inside = (row for row in rows if label["start_ns"] <= row["start_ns"] < end and row["kind"] != "counter")
+        return Counter(row["name"] for row in inside)
 
     assert record(tmp_path / "some", "--steps", "6..8", steps=12) == [6, 7, 8]
     assert record(tmp_path / "all", steps=12) == list(range(12))

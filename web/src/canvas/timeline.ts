@@ -40,7 +40,8 @@ export class Timeline {
   private before_ms = 0;
   /** The lines that `onLines` was called with last. */
   private notified = "";
-  private isLoading = false;
+  /** What `onLoading` was called with last. */
+  private isLoading: boolean | null = null;
   private rested: Span | null = null;
   private drawn: Span | null = null;
   /** The moment that the ruler counts from. */

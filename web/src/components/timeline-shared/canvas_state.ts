@@ -14,8 +14,8 @@ import type { Rows } from "./rows";
 
 export class CanvasState {
   readonly hovered = signal<Hovered | null>(null);
-  /** Whether something that is shown is still on its way. */
-  readonly isLoading = signal(false);
+  /** Whether something that is shown is still on its way, or nothing has been drawn yet. */
+  readonly isLoading = signal(true);
   readonly error = signal<ErrorBody | null>(null);
   readonly tasks = new LatestTask((error) => this.setError(error));
   private timeline: Timeline | null = null;
@@ -43,6 +43,7 @@ export class CanvasState {
         this.isLoading.value = isLoading;
       },
     };
+    this.isLoading.value = true;
     this.timeline = new Timeline(elements, requests.canvas, all, span, view);
     return this.timeline;
   }
