@@ -62,8 +62,10 @@ export function Bandwidth({ rank }: { rank: string }) {
       <h2>
         Over time{known.run.ranks.length > 1 && `, rank ${rank}`} <Definition analysis="io_curve" />
       </h2>
-      <Choices label="Show" name="show" value={show} options={SHOWS} />
-      <Choices label="Split by" name="split" value={group} options={GROUPS} />
+      <div class="choices">
+        <Choices label="Show" name="show" value={show} options={SHOWS} />
+        <Choices label="Split by" name="split" value={group} options={GROUPS} />
+      </div>
       <Figure
         name="io"
         isCanvas={true}
