@@ -6,7 +6,7 @@ Record a job from the command line with ``stepscope record -- python train.py``;
 Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
 """
 
-__all__ = ["Run", "annotate", "keep", "open", "view"]
+__all__ = ["Run", "annotate", "keep", "open", "step_end", "view"]
 
 
 def open(path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
@@ -101,6 +101,29 @@ def keep(because="asked"):
     from stepscope import _ring
 
     return _ring.keep(because)
+
+
+def step_end(kind="train", micro=False):
+    """Say that a step of the program's loop has ended, on the thread that runs the loop.
+
+    From the first call on, steps are what these calls say: neither a framework, nor a profiler object, nor an optimizer
+    makes any. The first call ends a step of which nobody knows where it began. While nothing is recorded, this does
+    nothing.
+
+    Parameters
+    ----------
+    kind : str
+        What the step did: ``"train"``, or another word, such as ``"evaluate"``. Only steps of training are steps; what ran
+        up to the end of another one is outside of steps.
+    micro : bool
+        It was only a part of a step, such as one of the batches whose gradients are added up: a mark in the timeline.
+    """
+    import sys
+
+    # Whatever records has imported it.
+    steps = sys.modules.get("stepscope._steps")
+    if steps is not None:
+        steps.step_ended(steps.PROGRAM, steps.PROGRAM, kind, micro)
 
 
 def __getattr__(name):

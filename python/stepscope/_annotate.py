@@ -4,7 +4,7 @@ import functools
 import inspect
 import sys
 
-from stepscope import _dynamo, _listeners, _recorder
+from stepscope import _imports, _listeners, _recorder
 
 
 def _decorate(name, function):
@@ -105,7 +105,7 @@ def hide_label(label):
         _recorder.hide(getattr(type(label), name))
 
 
-_dynamo.when_loaded(_listeners.pass_labels_on, "torch")
+_imports.when_loaded(_listeners.pass_labels_on, "torch")
 for native in (annotate, _recorder.are_labels_wanted):
     _recorder.hide(native)
 hide_label(annotate(""))
@@ -145,4 +145,4 @@ def _make_traceable():
 
 
 # Else compiled code runs such a call outside of its graph.
-_dynamo.when_loaded(_make_traceable)
+_imports.when_loaded(_make_traceable)

@@ -17,6 +17,7 @@ from stepscope import (
     _device,
     _facts,
     _files,
+    _frameworks,
     _listeners,
     _modules,
     _profiler_state,
@@ -286,6 +287,7 @@ def _prepare_process(torch):
     _collectives.watch(torch)
     _watch_other_steps()
     _dataloader.watch()
+    _frameworks.watch()
 
 
 def _watch_children():
@@ -328,23 +330,17 @@ def _name_threads():
 
 def _mark_steps():
     """A step of the training loop ends with the optimizer's: of several optimizers, the first one that stepped."""
-    import weakref
-
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     is_compiling = _state.torch.compiler.is_compiling
-    steps = {"primary": lambda: None, "others": 0}
+    primary = _steps.Primary()
 
     def after_step(optimizer, _args, _kwargs):
         if is_compiling() or not _recorder.is_open():
             return
         if not _state.is_rank_known:
             _learn_rank()
-        if steps["primary"]() is None or steps["others"] > 100:
-            steps["primary"] = weakref.ref(optimizer)
-        is_primary = steps["primary"]() is optimizer
-        steps["others"] = 0 if is_primary else steps["others"] + 1
-        if is_primary:
+        if primary.is_stepped_by(optimizer):
             _steps.optimizer_stepped(is_on())
 
     register_optimizer_step_post_hook(after_step)

@@ -1,22 +1,31 @@
-"""The program's steps, counted as its optimizer or ``prof.step()`` makes them, and what is done between two of them."""
+"""The program's steps, as a framework, ``prof.step()`` or its optimizer makes them, and what is done between two of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable
 
 from stepscope import _recorder
+
+#: Who says where steps end, by weight: one of more weight knows more of the loop. An engine runs inside a trainer's loop.
+ENGINE, TRAINER, PROGRAM = 1, 2, 3
 
 
 @dataclasses.dataclass(eq=False, repr=False)
 class _State:
     """The present step, and who says when it ends.
 
-    A profiler object of ours has priority over one of ``torch.profiler``, and that one over the optimizer.
+    A framework has priority over a profiler object of ours, that one over one of ``torch.profiler``, and that one over
+    the optimizer.
     """
 
     number: int = 0
     """The number of the present step."""
+    marker: tuple[int, object] | None = None
+    """The framework, or the program itself, that says where steps end: its weight, and what tells it from others."""
+    is_step_open: bool = False
+    """The recording has the begin of the present step, as the marker said it."""
     profiler: object = None
     """Our profiler object that counts steps; None: none of ours does."""
     is_counted_by_other: bool = False
@@ -46,8 +55,103 @@ def is_listened_to():
     return bool(_listeners)
 
 
+def is_marked():
+    """A framework, or the program itself, says where steps end."""
+    return _state.marker is not None
+
+
+def is_marker(owner):
+    """``owner`` says where steps end."""
+    return _state.marker is not None and _state.marker[1] is owner
+
+
+def loop_begins(weight, owner):
+    """``owner`` says from now on where steps end, unless one of more weight does. A step begins."""
+    if _recorder.is_open() and (_state.marker is None or _state.marker[0] <= weight):
+        _state.marker = weight, owner
+        _drop_step()
+        _begin_step()
+
+
+def step_ended(weight, owner, kind="train", micro=False):
+    """A step of ``owner``'s loop has ended. Only a whole one of training counts: what ran before the end of another kind
+    is outside of steps, and a part of a step stands in the timeline."""
+    # The first one may end a step that the optimizer has counted already.
+    is_counted = _state.has_optimizer and not is_marker(owner)
+    if not _recorder.is_open() or not _take(weight, owner):
+        return
+    if micro:
+        _mark_micro_step(kind)
+    elif kind == "train":
+        if _state.is_step_open:
+            _recorder.step_end(_state.number)
+            _state.is_step_open = False
+        _next_step(_state.number + (not is_counted))
+        _begin_step()
+    else:
+        _drop_step()
+        _begin_step()
+
+
+def loop_ended(owner):
+    """``owner`` makes no more steps: what runs from the end of the last one on is outside of steps."""
+    if is_marker(owner):
+        _drop_step()
+        _state.marker = None
+
+
+def _take(weight, owner):
+    """Whether ``owner`` is the marker, now at the latest."""
+    if _state.marker is None or _state.marker[0] < weight:
+        _state.marker = weight, owner
+    return is_marker(owner)
+
+
+def _begin_step():
+    if _is_recording():
+        _recorder.step_begin(_state.number)
+        _state.is_step_open = True
+
+
+def _drop_step():
+    if _state.is_step_open:
+        _recorder.step_drop()
+        _state.is_step_open = False
+
+
+def _is_recording():
+    from stepscope import _recording
+
+    return _recording.is_on()
+
+
+def _mark_micro_step(kind):
+    from stepscope._annotate import annotate
+
+    with annotate(f"{kind} micro-step"):
+        pass
+
+
+class Primary:
+    """Of several objects that step, such as optimizers or engines, the one whose steps count: the first that stepped, until
+    it has not for a while."""
+
+    def __init__(self):
+        self._first, self._others = lambda: None, 0
+
+    def is_stepped_by(self, one):
+        """``one`` has stepped: whether that counts."""
+        if self._first() is None or self._others > 100:
+            self._first = weakref.ref(one)
+        is_first = self._first() is one
+        self._others = 0 if is_first else self._others + 1
+        return is_first
+
+
 def optimizer_stepped(is_recorded):
     """An optimizer has stepped: a step ends, unless a profiler object of the program says when."""
+    if _state.marker is not None:
+        return
     if is_recorded:
         _recorder.mark_step(_state.number)
     _state.has_optimizer = True
@@ -59,6 +163,8 @@ def optimizer_stepped(is_recorded):
 
 def profiler_stepped(number, profiler):
     """The program said that step ``number`` begins: from now on the optimizer's steps only mark."""
+    if _state.marker is not None:
+        return
     _state.profiler = profiler
     _next_step(number)
 
@@ -71,7 +177,7 @@ def profiler_stopped(profiler):
 
 def other_profiler_stepped(is_recorded, has_label):
     """The same by an object of torch.profiler, whose own numbers begin anew with each object."""
-    if _state.profiler is not None:
+    if _state.marker is not None or _state.profiler is not None:
         return
     is_first = not _state.is_counted_by_other
     _state.is_counted_by_other = True

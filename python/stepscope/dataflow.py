@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import sys
 
-from stepscope import _annotate, _dynamo, _recorder
+from stepscope import _annotate, _imports, _recorder
 
 __all__ = ["Range", "Stage", "checkpoint", "comm", "compute", "data", "dataloader", "epoch", "preprocess"]
 
@@ -220,4 +220,4 @@ for own in (_given, _number, _Waits.iter, _Turns.iter):
     _recorder.hide(own.__code__)
 for native in (_recorder.innermost, _recorder.describe):
     _recorder.hide(native)
-_dynamo.when_loaded(_use_torch, "torch")
+_imports.when_loaded(_use_torch, "torch")

@@ -211,6 +211,8 @@ tags! {
     File = 43;
     /// A call on a file, as [`crate::io`] packs it. It began at the record's ticks, and is written when it has ended.
     Io = 44;
+    /// The step that is open on this thread is none: what ran since its begin is outside of steps.
+    StepDropped = 45;
 }
 
 impl Tag {

@@ -144,6 +144,7 @@ fn small_capture() -> Vec<u8> {
         vec![first_word(30, Tag::EndOuter), 1],
         vec![first_word(31, Tag::OptimizerStep)],
         vec![first_word(32, Tag::StepEnd), 4],
+        vec![first_word(33, Tag::StepDropped)],
         vec![first_word(33, Tag::Clock), 33, 1_731_000_000_000_000_033],
         vec![first_word(34, Tag::Window), 0, 1],
         vec![first_word(35, Tag::Memory), 0xff00 << 48 | 0x7000, 512, 512],

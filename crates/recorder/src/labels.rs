@@ -75,9 +75,9 @@ pub fn step_end(number: i64) {
     append(Tag::StepEnd, &[number as u64], &[]);
 }
 
-/// An optimizer has just stepped on the calling thread.
-pub fn mark_optimizer_step() {
-    append(Tag::OptimizerStep, &[], &[]);
+/// The step that is open on the calling thread is none: what ran since it began is outside of steps.
+pub fn step_drop() {
+    append(Tag::StepDropped, &[], &[]);
 }
 
 /// An optimizer has just stepped on the calling thread, which ends step `number`.

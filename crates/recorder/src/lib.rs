@@ -44,7 +44,7 @@ pub use helper::{HELPER_THREAD, HelperTask, run_helper_task, set_helper_task, wi
 pub use io::{capture_number, define_file, io_call};
 pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,
-    mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
+    mark_step, name_thread, reintroduce_thread, step_begin, step_drop, step_end,
 };
 pub use launchers::launcher_facts;
 pub use lock::{ForkGuard, ForkLock};

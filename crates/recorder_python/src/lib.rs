@@ -175,10 +175,10 @@ mod _recorder {
         recorder::step_end(number);
     }
 
-    /// An optimizer has just stepped on the calling thread.
+    /// The step that is open on the calling thread is none.
     #[pyfunction]
-    fn mark_optimizer_step() {
-        recorder::mark_optimizer_step();
+    fn step_drop() {
+        recorder::step_drop();
     }
 
     /// An optimizer has just stepped on the calling thread, which ends step `number`.

@@ -5,8 +5,10 @@ use crate::checkout::root;
 use crate::child;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 const REQUIREMENTS: &str = "python/requirements-dev.txt";
+const FRAMEWORKS: &str = "python/requirements-frameworks.txt";
 const WHEELS: &str = "target/python";
 
 /// Pythons that PyTorch has packages for at the pinned version come first; 3.9 gets an older one.
@@ -14,25 +16,53 @@ const INTERPRETERS: &[&str] = &["python3", "python3.13", "python3.12", "python3.
 const WELL_SERVED: std::ops::RangeInclusive<u32> = 310..=314;
 const OLDEST: u32 = 309;
 
-/// A virtual environment that holds everything in `python/requirements-dev.txt`.
+/// A virtual environment that holds everything in a list of requirements.
 pub(crate) struct PythonEnv {
     folder: PathBuf,
+    requirements: &'static str,
 }
 
 impl PythonEnv {
     /// Makes the environment, or finds the one made earlier: `STEPSCOPE_VENV`, by default `.venv` in the checkout.
     pub(crate) fn ready() -> Result<Self, String> {
         let folder = std::env::var_os("STEPSCOPE_VENV").map_or_else(|| root().join(".venv"), PathBuf::from);
-        let environment = Self { folder };
-        let wanted = std::fs::read_to_string(root().join(REQUIREMENTS))
-            .map_err(|error| format!("cannot read {REQUIREMENTS}: {error}"))?;
-        if std::fs::read_to_string(environment.stamp()).is_ok_and(|installed| installed == wanted) {
-            return Ok(environment);
+        Self { folder, requirements: REQUIREMENTS }.made(|_| Ok(()))
+    }
+
+    /// One beside it with frameworks that use PyTorch, which finds everything else in the first one.
+    pub(crate) fn with_frameworks() -> Result<Self, String> {
+        let base = Self::ready()?;
+        let mut folder = base.folder.clone().into_os_string();
+        folder.push("-frameworks");
+        let environment = Self { folder: folder.into(), requirements: FRAMEWORKS };
+        environment.made(|environment| {
+            let packages = base.packages()?;
+            let link = environment.packages()?.join("stepscope-base.pth");
+            std::fs::write(&link, format!("{}\n", packages.display()))
+                .map_err(|error| format!("cannot write {}: {error}", link.display()))
+        })
+    }
+
+    /// Where its packages lie.
+    fn packages(&self) -> Result<PathBuf, String> {
+        let script = "import sysconfig; print(sysconfig.get_path('purelib'))";
+        let printed = child::read(self.command("python").args(["-c", script]));
+        let path = printed.and_then(|printed| String::from_utf8(printed).ok());
+        path.map(|path| path.trim().into()).ok_or_else(|| format!("{} does not run", self.folder.display()))
+    }
+
+    fn made(self, prepare: impl FnOnce(&Self) -> Result<(), String>) -> Result<Self, String> {
+        let requirements = self.requirements;
+        let wanted = std::fs::read_to_string(root().join(requirements))
+            .map_err(|error| format!("cannot read {requirements}: {error}"))?;
+        if std::fs::read_to_string(self.stamp()).is_ok_and(|installed| installed == wanted) {
+            return Ok(self);
         }
-        environment.make()?;
-        environment.install_requirements()?;
-        std::fs::write(environment.stamp(), wanted).map_err(|error| format!("cannot write the stamp: {error}"))?;
-        Ok(environment)
+        self.make()?;
+        prepare(&self)?;
+        self.install_requirements()?;
+        std::fs::write(self.stamp(), wanted).map_err(|error| format!("cannot write the stamp: {error}"))?;
+        Ok(self)
     }
 
     /// `program` of the environment, to be run in the checkout.
@@ -48,15 +78,20 @@ impl PythonEnv {
         command
     }
 
-    /// Builds the wheel from the checkout, with these arguments for cargo, and installs it.
+    /// Builds the wheel from the checkout, once, with these arguments for cargo, and installs it.
     pub(crate) fn install_stepscope(&self, arguments: &[String]) -> Result<(), String> {
+        static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
+        BUILT.get_or_init(|| self.build_wheel(arguments)).clone()?;
+        let install = ["install", "--no-index", "--no-deps", "--force-reinstall", "--find-links", WHEELS, "stepscope"];
+        child::run(self.pip().args(install))
+    }
+
+    fn build_wheel(&self, arguments: &[String]) -> Result<(), String> {
         // A wheel of another version, left from earlier, would be as good a match.
         let _ = std::fs::remove_dir_all(root().join(WHEELS));
         let build = ["wheel", "--verbose", "--no-build-isolation", "--no-deps", "--wheel-dir", WHEELS, "."];
         let arguments = format!("--config-settings=build-args={}", arguments.join(" "));
-        child::run(self.pip().args(build).arg(arguments))?;
-        let install = ["install", "--no-index", "--no-deps", "--force-reinstall", "--find-links", WHEELS, "stepscope"];
-        child::run(self.pip().args(install))
+        child::run(self.pip().args(build).arg(arguments))
     }
 
     fn pip(&self) -> Command {
@@ -75,8 +110,9 @@ impl PythonEnv {
     }
 
     fn install_requirements(&self) -> Result<(), String> {
-        println!("\nInstalling PyTorch and what else the tests need; the first time, that is a download of a few GB.");
-        child::run(self.pip().args(["install", "--no-compile", "--progress-bar=off", "--requirement", REQUIREMENTS]))
+        println!("\nInstalling what {} lists; the first time, PyTorch is a download of a few GB.", self.requirements);
+        let install = ["install", "--no-compile", "--progress-bar=off", "--requirement", self.requirements];
+        child::run(self.pip().args(install))
             .map_err(|error| format!("{error}\nhint: is there a network, and room for 6 GB on the disk?"))
     }
 }

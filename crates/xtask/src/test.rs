@@ -54,6 +54,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "web", run: web::run },
     Suite { name: "browser", run: web::run_browser },
     Suite { name: "python", run: python },
+    Suite { name: "frameworks", run: frameworks },
 ];
 
 /// What `quick` runs in place of [`SUITES`]: what starts no browser, and no program with PyTorch.
@@ -230,17 +231,21 @@ fn crate_names() -> Result<Vec<String>, String> {
 }
 
 fn python() -> Result<Outcome, String> {
-    pytest("")
+    pytest(&PythonEnv::ready()?, "tests/python", "")
 }
 
 /// The tests that start no program, and take no ten seconds.
 fn python_in_process() -> Result<Outcome, String> {
-    pytest("not slow and not starts_programs")
+    pytest(&PythonEnv::ready()?, "tests/python", "not slow and not starts_programs")
 }
 
-/// Runs the tests with these marks, all without any.
-fn pytest(marks: &str) -> Result<Outcome, String> {
-    let environment = PythonEnv::ready()?;
+/// Jobs of frameworks that use PyTorch.
+fn frameworks() -> Result<Outcome, String> {
+    pytest(&PythonEnv::with_frameworks()?, "tests/frameworks", "")
+}
+
+/// Runs the tests in a folder with these marks, all without any.
+fn pytest(environment: &PythonEnv, folder: &str, marks: &str) -> Result<Outcome, String> {
     if let Err(message) = environment.install_stepscope(&checks()?) {
         return Ok(Outcome::Done(single(Err(message))));
     }
@@ -257,7 +262,7 @@ fn pytest(marks: &str) -> Result<Outcome, String> {
         "--durations=25",
         "-m",
         marks,
-        "tests/python",
+        folder,
     ];
     let mut command = environment.command("python");
     command.args(arguments).env("STEPSCOPE_EXAMPLES", built("examples"));

@@ -3,7 +3,7 @@
 import functools
 import sys
 
-from stepscope import _annotate, _dynamo, _recorder
+from stepscope import _annotate, _imports, _recorder
 
 
 class _Rest:
@@ -85,4 +85,4 @@ def _make_traceable():
     _annotate.make_objects_traceable(record_function)
 
 
-_dynamo.when_loaded(_make_traceable)
+_imports.when_loaded(_make_traceable)

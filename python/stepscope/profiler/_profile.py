@@ -2,7 +2,7 @@
 
 import warnings
 
-from stepscope import _dynamo, _listeners, _recorder, _recording, _ring, _steps
+from stepscope import _imports, _listeners, _recorder, _recording, _ring, _steps
 from stepscope.profiler._kineto_profile import _KinetoProfile
 from stepscope.profiler._schedule import always
 
@@ -195,7 +195,8 @@ class profile(_KinetoProfile):
         if is_wanted and (self.record_steps or self.step_num > 0):
             self._step_label = _listeners.begin(f"ProfilerStep#{self.step_num}")
             # A label of this name is a step.
-            if self._step_label is None or not _recorder.is_hooked():
+            is_label_recorded = self._step_label is not None and _recorder.is_hooked()
+            if not is_label_recorded and not _steps.is_marked():
                 _recorder.step_begin(self.step_num)
                 self._step_in_progress = self.step_num
 
@@ -253,4 +254,4 @@ def _make_traceable():
     VariableBuilder._id_dispatch()[id(profile)] = nothing
 
 
-_dynamo.when_loaded(_make_traceable)
+_imports.when_loaded(_make_traceable)

@@ -3,7 +3,7 @@
 use super::events::{Mark, ProfilerState, Sample, StepRange};
 use super::scan::Scan;
 use crate::clock::TickClock;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A record of a thread that tells nothing of its ranges.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,7 @@ pub(super) struct RareRecord {
 pub(super) enum Rarely {
     StepBegin(i64),
     StepEnd(i64),
+    StepDropped,
     OptimizerStep(Option<i64>),
     /// The name, and the value.
     Sample(u32, i64),
@@ -44,6 +45,7 @@ impl RareEvents {
         let mut all = Self::default();
         // In ticks, where each step begins; the one that is open on each thread; ends that close none of these.
         let (mut starts, mut open, mut ends) = (Vec::new(), HashMap::new(), Vec::new());
+        let mut dropped = BTreeSet::new();
         for (thread, record) in scan.rare_records() {
             let time_ns = clock.monotonic_ns(record.ticks);
             match record.says {
@@ -63,6 +65,12 @@ impl RareEvents {
                         None => ends.push((number, record.ticks, time_ns)),
                     }
                 }
+                Rarely::StepDropped => {
+                    if let Some(step) = open.remove(&thread) {
+                        all.steps[step].end(time_ns);
+                        dropped.insert(step);
+                    }
+                }
                 Rarely::OptimizerStep(number) => all.optimizer_steps.push(Mark { thread, time_ns, number }),
                 Rarely::Sample(name, value) => all.samples.push(Sample { thread, name, time_ns, value }),
                 Rarely::ProfilerState(number) => {
@@ -71,6 +79,8 @@ impl RareEvents {
             }
         }
         end_elsewhere(&mut all.steps, &starts, ends);
+        let mut places = 0..;
+        all.steps.retain(|_| places.next().is_none_or(|at| !dropped.contains(&at)));
         for step in all.steps.iter_mut().filter(|step| step.is_unfinished) {
             step.end_ns = last_ns.max(step.start_ns);
         }

@@ -125,7 +125,7 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let word = || word_at(rest, 0);
     let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
     let len = match tag {
-        Tag::End | Tag::OptimizerStep | Tag::CallEnd | Tag::CallsStop => 0,
+        Tag::End | Tag::OptimizerStep | Tag::CallEnd | Tag::CallsStop | Tag::StepDropped => 0,
         Tag::Begin | Tag::DeviceClock | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
         Tag::ProfilerState | Tag::EndLeft => 8,
         Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window | Tag::Counter | Tag::Collective => 16,

@@ -197,6 +197,7 @@ impl Replay<'_, '_> {
             | Tag::ThreadName
             | Tag::StepBegin
             | Tag::StepEnd
+            | Tag::StepDropped
             | Tag::OptimizerStep
             | Tag::NumberedOptimizerStep
             | Tag::Counter

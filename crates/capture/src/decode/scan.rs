@@ -214,6 +214,7 @@ impl Scan {
             Tag::CollectiveText => _ = self.texts.learn(record.text(16, record.halves(0).0 as usize)),
             Tag::StepBegin => self.add_rare(record, Rarely::StepBegin(record.word(0) as i64)),
             Tag::StepEnd => self.add_rare(record, Rarely::StepEnd(record.word(0) as i64)),
+            Tag::StepDropped => self.add_rare(record, Rarely::StepDropped),
             Tag::OptimizerStep => self.add_rare(record, Rarely::OptimizerStep(None)),
             Tag::NumberedOptimizerStep => self.add_rare(record, Rarely::OptimizerStep(Some(record.word(0) as i64))),
             Tag::Counter => self.add_rare(record, Rarely::Sample(record.halves(0).0, record.word(1) as i64)),

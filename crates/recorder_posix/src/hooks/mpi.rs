@@ -179,12 +179,7 @@ fn begin(
 }
 
 /// Its second part.
-fn end(
-    function: IoFunction,
-    handle: Handle,
-    status: *mut c_void,
-    real: impl FnOnce(*mut c_void) -> Status,
-) -> Status {
+fn end(function: IoFunction, handle: Handle, status: *mut c_void, real: impl FnOnce(*mut c_void) -> Status) -> Status {
     let Some(file) = open_file(handle) else { return real(status) };
     let begun = Inside::enter().and_then(|_inside| BEGUN.lock().remove(&handle));
     // It began before anything was recorded.

@@ -25,6 +25,7 @@ enum What {
     EndElsewhere(u32, u64),
     Step(i64),
     StepEnd(i64),
+    StepDropped,
     Collective(u32, u64),
     CollectiveText(String, u64),
     OptimizerStep,
@@ -67,6 +68,7 @@ fn what() -> impl Strategy<Value = What> {
         3 => (0u32..6, 0u64..3).prop_map(|(name, origin)| What::EndElsewhere(name, origin)),
         2 => (0i64..3).prop_map(What::Step),
         2 => (0i64..3).prop_map(What::StepEnd),
+        1 => Just(What::StepDropped),
         2 => (0u32..6, 0u64..9).prop_map(|(id, number)| What::Collective(id, number)),
         1 => ("[a-c]{0,9}", 0u64..9).prop_map(|(text, number)| What::CollectiveText(text, number)),
         1 => Just(What::OptimizerStep),
@@ -196,6 +198,7 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         What::EndElsewhere(name, origin) => long(bytes, ticks, Tag::EndElsewhere, &[u64::from(*name), *origin], ""),
         What::Step(number) => long(bytes, ticks, Tag::StepBegin, &[*number as u64], ""),
         What::StepEnd(number) => long(bytes, ticks, Tag::StepEnd, &[*number as u64], ""),
+        What::StepDropped => long(bytes, ticks, Tag::StepDropped, &[], ""),
         What::Collective(id, number) => long(bytes, ticks, Tag::Collective, &[u64::from(*id), *number], ""),
         What::CollectiveText(text, number) => {
             long(bytes, ticks, Tag::CollectiveText, &[len(text), *number], text);

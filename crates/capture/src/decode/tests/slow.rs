@@ -47,6 +47,9 @@ struct Open {
     value: Option<String>,
 }
 
+/// The end of a step that is none.
+const DROPPED: Option<u64> = Some(u64::MAX);
+
 #[derive(Default)]
 struct Ticks {
     events: Vec<Open>,
@@ -268,6 +271,7 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 Some(step) => all.steps[step].3 = Some(ticks),
                 None => all.step_ends.push((word as i64, ticks)),
             },
+            Tag::StepDropped => open_step.take().into_iter().for_each(|step| all.steps[step].3 = DROPPED),
             Tag::Collective | Tag::CollectiveText => {
                 let id = match record.tag {
                     Tag::Collective if (word as u32) < named => word as u32,
@@ -354,7 +358,7 @@ fn in_ns(
         let (start_ns, end_ns) = times(*start, *end);
         StepRange { thread: *thread, number: *number, start_ns, end_ns, is_unfinished: end.is_none() }
     };
-    let mut steps: Vec<StepRange> = ticks.steps.iter().map(step).collect();
+    let mut steps: Vec<StepRange> = ticks.steps.iter().filter(|step| step.3 != DROPPED).map(step).collect();
     steps.sort_by_key(|step| (step.start_ns, step.number));
     let mut marks: Vec<Mark> = ticks
         .marks

@@ -1,4 +1,4 @@
-"""Tells Dynamo, when it is loaded, how to trace what it cannot look into; and waits for PyTorch in the same way."""
+"""Does something as soon as a module is loaded, such as telling Dynamo how to trace what it cannot look into."""
 
 import importlib.abc
 import importlib.util

@@ -1,0 +1,110 @@
+"""Steps and phases of DeepSpeed: by its own counter of steps, in its own words (``fwd``, ``bwd``, ``bwd_allreduce``, ``step``)."""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+from stepscope import _recorder, _steps
+from stepscope._annotate import annotate
+
+#: Of several engines, as of an actor and a critic, the one whose steps count.
+_primary = _steps.Primary()
+
+
+def watch_engines():
+    """Label the phases of all engines, and hear of their steps."""
+    engine = sys.modules["deepspeed.runtime.engine"].DeepSpeedEngine
+    _wrap(engine, "forward", _forward)
+    _wrap(engine, "backward", _labelled("bwd"))
+    _wrap(engine, "_backward_prologue", _prologue)
+    _wrap(engine, "_backward_epilogue", _epilogue)
+    _wrap(engine, "step", _step)
+
+
+def watch_pipelines():
+    """The same for engines that run a whole batch at once, of which the others' functions are no part."""
+    engine = sys.modules["deepspeed.runtime.pipe.engine"].PipelineEngine
+    _wrap(engine, "train_batch", _train_batch)
+    _wrap(engine, "eval_batch", _labelled("eval_batch"))
+
+
+def _wrap(engine, name, around):
+    """Put ``around(function, engine, arguments…)`` in the place of a method, where there is one."""
+    function = getattr(engine, name, None)
+    if function is None:
+        return
+
+    @functools.wraps(function)
+    def wrapped(self, *args, **kwargs):
+        return around(function, self, *args, **kwargs)
+
+    _recorder.hide(wrapped.__code__)
+    _recorder.hide(around.__code__)
+    setattr(engine, name, wrapped)
+
+
+def _labelled(name):
+    def labelled(function, engine, *args, **kwargs):
+        with annotate(name):
+            return function(engine, *args, **kwargs)
+
+    return labelled
+
+
+def _forward(function, engine, *args, **kwargs):
+    if engine.training and not _steps.is_marked() and _primary.is_stepped_by(engine):
+        # From here on: what ran before belongs to no step.
+        _steps.loop_begins(_steps.ENGINE, _primary)
+    with annotate("fwd"):
+        return function(engine, *args, **kwargs)
+
+
+def _prologue(function, engine, *args, **kwargs):
+    # ``loss.backward()`` in the place of ``engine.backward(loss)``.
+    if not getattr(engine, "_running_engine_backward", False):
+        _end_backward(engine)
+        engine._stepscope_backward = annotate("bwd")
+        engine._stepscope_backward.__enter__()
+    return function(engine, *args, **kwargs)
+
+
+def _epilogue(function, engine, *args, **kwargs):
+    try:
+        with annotate("bwd_allreduce"):
+            return function(engine, *args, **kwargs)
+    finally:
+        _end_backward(engine)
+
+
+def _end_backward(engine):
+    label = engine.__dict__.pop("_stepscope_backward", None)
+    if label is not None:
+        label.__exit__(None, None, None)
+
+
+def _step(function, engine, *args, **kwargs):
+    with _counting(engine), annotate("step"):
+        return function(engine, *args, **kwargs)
+
+
+def _train_batch(function, engine, *args, **kwargs):
+    if not _steps.is_marked() and _primary.is_stepped_by(engine):
+        _steps.loop_begins(_steps.ENGINE, _primary)
+    with _counting(engine), annotate("train_batch"):
+        return function(engine, *args, **kwargs)
+
+
+class _counting:
+    """A step ends where the engine's counter has grown, also when an overflow skipped the optimizer; else a part of one."""
+
+    def __init__(self, engine):
+        self._engine, self._before = engine, engine.global_steps
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        # What failed has not stepped.
+        if exc_type is None and _primary.is_stepped_by(self._engine):
+            _steps.step_ended(_steps.ENGINE, _primary, micro=self._engine.global_steps == self._before)

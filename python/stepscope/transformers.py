@@ -1,0 +1,108 @@
+"""Steps and phases of Hugging Face's ``Trainer``, and of the trainers of other packages that are made of it.
+
+Under ``stepscope record`` nothing is needed. In a program that records itself:
+
+>>> from stepscope.transformers import StepscopeCallback
+>>> trainer = Trainer(..., callbacks=[StepscopeCallback(record_shapes=True)])
+
+``TrainingArguments(report_to="stepscope")`` and ``--report_to stepscope`` do so without options, once this module is
+imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+from transformers import Trainer, TrainerCallback
+
+from stepscope import _recorder, _steps, dataflow
+from stepscope._annotate import annotate
+from stepscope._own_run import OwnRun
+
+__all__ = ["StepscopeCallback"]
+
+
+class StepscopeCallback(TrainerCallback):
+    """Says where the trainer's steps end: with its ``global_step``, whatever its optimizers do. Where nothing is being
+    recorded, it records a run, with options as of :class:`stepscope.profiler.profile`.
+
+    A batch of several that make a step is marked in the timeline. Evaluating and saving come after the end of a step,
+    and are outside of steps.
+    """
+
+    def __init__(self, **options):
+        self._run = OwnRun(options)
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        _label_phases()
+        self._run.begin()
+        _steps.loop_begins(_steps.TRAINER, self)
+
+    def on_substep_end(self, args, state, control, **kwargs):
+        _steps.step_ended(_steps.TRAINER, self, micro=True)
+
+    def on_step_end(self, args, state, control, **kwargs):
+        _steps.step_ended(_steps.TRAINER, self)
+
+    def on_evaluate(self, args, state, control, **kwargs):
+        self._ended("evaluate")
+
+    def on_predict(self, args, state, control, metrics, **kwargs):
+        self._ended("predict")
+
+    def on_save(self, args, state, control, **kwargs):
+        self._ended("save")
+
+    def on_train_end(self, args, state, control, **kwargs):
+        _steps.loop_ended(self)
+        self._run.end()
+
+    def _ended(self, kind):
+        # Evaluating without training makes no loop.
+        if _steps.is_marker(self):
+            _steps.step_ended(_steps.TRAINER, self, kind)
+
+
+class _Watching(StepscopeCallback):
+    """One that records nothing by itself."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        _steps.loop_begins(_steps.TRAINER, self)
+
+
+def watch_trainers():
+    """Have each trainer from now on call a callback of ours."""
+    sys.modules["transformers.trainer"].DEFAULT_CALLBACKS.append(_Watching)
+    _label_phases()
+
+
+def _label_phases():
+    """Label what a trainer does, once a process."""
+    if not hasattr(Trainer.training_step, "__stepscope__"):
+        for name in ("training_step", "compute_loss", "evaluate", "predict"):
+            _label(name, annotate(name))
+        _label("_save_checkpoint", dataflow.checkpoint("save_checkpoint"))
+
+
+def _label(name, decorate):
+    function = getattr(Trainer, name, None)
+    if function is None:
+        return
+    labelled = functools.wraps(function)(decorate(function))
+    labelled.__stepscope__ = True
+    setattr(Trainer, name, labelled)
+
+
+def _know_name():
+    """``report_to="stepscope"`` means our callback."""
+    integrations = sys.modules.get("transformers.integrations.integration_utils")
+    callbacks = getattr(integrations, "INTEGRATION_TO_CALLBACK", None)
+    if callbacks is not None:
+        callbacks.setdefault("stepscope", StepscopeCallback)
+
+
+_know_name()
+for method in (*vars(StepscopeCallback).values(), *vars(_Watching).values()):
+    if hasattr(method, "__code__"):
+        _recorder.hide(method.__code__)

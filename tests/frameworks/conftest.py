@@ -1,0 +1,11 @@
+"""What the tests of frameworks share with those of the package: how runs are made and read."""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+# Lightning asks MPI whether it runs below it; the library of this environment lies in the one beside it.
+os.environ["MPI4PY_LIBMPI"] = str(Path(torch.__file__).parents[3])

@@ -1,0 +1,57 @@
+"""Trains with DeepSpeed's engine on the CPU, in two groups of parameters, and prints its own counts as JSON.
+
+Arguments: stage of ZeRO, batches that make a step, batches, and more words: ``overflow`` has all but the last steps
+overflow, ``plain`` calls ``loss.backward()``, ``critic`` trains a second engine in each turn of the loop.
+"""
+
+import json
+import os
+import socket
+import sys
+
+import torch
+
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_SIZE="1", MASTER_ADDR="127.0.0.1")
+os.environ.update(MASTER_PORT=str(port), DS_ACCELERATOR="cpu")
+import deepspeed
+
+# Else it is compiled first.
+deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+stage, accumulated, batches = map(int, sys.argv[1:4])
+overflows, plain, critic = (word in sys.argv[4:] for word in ("overflow", "plain", "critic"))
+dtype = torch.float16 if overflows else torch.float32
+# DeepSpeed asks for more of a processor than this job needs.
+deepspeed.accelerator.get_accelerator().is_fp16_supported = lambda: True
+
+
+def engine():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Linear(16, 1))
+    weights = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim == 1]
+    groups = [{"params": weights}, {"params": others, "weight_decay": 0.0}]
+    config = {
+        "train_micro_batch_size_per_gpu": 4,
+        "gradient_accumulation_steps": accumulated,
+        "zero_allow_untested_optimizer": True,
+        "zero_optimization": {"stage": stage, **({"sub_group_size": 64} if stage == 3 else {})},
+    }
+    if overflows:
+        config["fp16"] = {"enabled": True, "initial_scale_power": 16, "loss_scale_window": 2, "hysteresis": 1}
+    return deepspeed.initialize(model=model, optimizer=torch.optim.AdamW(groups), config=config)[0]
+
+
+engines = [engine() for _ in range(1 + critic)]
+for _ in range(batches):
+    for one in engines:
+        loss = one(torch.ones(4, 16, dtype=dtype)).float().pow(2).sum()
+        if plain:
+            loss.backward()
+        else:
+            one.backward(loss)
+        one.step()
+first = engines[0]
+print(json.dumps({"steps": first.global_steps, "micro": first.micro_steps, "skipped": first.skipped_steps}))

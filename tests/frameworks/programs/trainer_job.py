@@ -1,0 +1,99 @@
+"""Trains a small Llama with Hugging Face's Trainer on the CPU, and prints its counts as JSON.
+
+Arguments: ``plain``, ``zero1``, or ``zero3``; ``raise`` has a callback fail in the middle and trains again; ``given`` has
+the callback given by the program, too; ``reported`` by its name.
+"""
+
+import json
+import os
+import socket
+import sys
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+words = sys.argv[1:]
+zero = next((int(word[4:]) for word in words if word.startswith("zero")), None)
+if zero is not None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_SIZE="1", MASTER_ADDR="127.0.0.1")
+    os.environ.update(MASTER_PORT=str(port), DS_ACCELERATOR="cpu")
+    import deepspeed
+
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, at):
+        ids = torch.randint(0, 256, (8,), generator=torch.Generator().manual_seed(at))
+        return {"input_ids": ids, "labels": ids}
+
+
+class Fails(TrainerCallback):
+    def on_substep_end(self, args, state, control, **kwargs):
+        if state.global_step == 3:
+            raise RuntimeError("on purpose")
+
+
+config = LlamaConfig(
+    vocab_size=256,
+    hidden_size=32,
+    intermediate_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=16,
+)
+options = {}
+if zero is not None:
+    options["deepspeed"] = {
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto",
+        "zero_allow_untested_optimizer": True,
+        "zero_optimization": {"stage": zero},
+    }
+arguments = TrainingArguments(
+    output_dir="out",
+    use_cpu=zero is None,
+    report_to="stepscope" if "reported" in words else "none",
+    disable_tqdm=True,
+    save_strategy="steps",
+    save_steps=4,
+    save_only_model=True,
+    per_device_train_batch_size=2,
+    gradient_accumulation_steps=2,
+    eval_strategy="steps",
+    eval_steps=2,
+    logging_steps=1000,
+    num_train_epochs=1,
+    optim="adamw_torch",
+    **options,
+)
+callbacks = [Fails()] if "raise" in words else []
+if "given" in words:
+    from stepscope.transformers import StepscopeCallback
+
+    callbacks.append(StepscopeCallback())
+
+
+def trainer(callbacks):
+    return Trainer(LlamaForCausalLM(config), arguments, train_dataset=Data(), eval_dataset=Data(), callbacks=callbacks)
+
+
+steps = []
+if "raise" in words:
+    first = trainer(callbacks)
+    try:
+        first.train()
+    except RuntimeError:
+        steps.append(first.state.global_step)
+    callbacks = []
+second = trainer(callbacks)
+second.train()
+steps.append(second.state.global_step)
+print(json.dumps(steps))

@@ -1,0 +1,73 @@
+"""Jobs of DeepSpeed have the steps that its engine counts, with its own words for what is done in them."""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import runs
+
+PROGRAM = Path(__file__).with_name("programs") / "deepspeed_job.py"
+
+
+def record(run, *arguments):
+    """Record the job; gives what the engine counted."""
+    told = runs.stepscope("record", "-o", run, "--", sys.executable, PROGRAM, *arguments)
+    return json.loads(told.stdout.splitlines()[-1])
+
+
+def steps_of(run):
+    found = runs.analyze("step_breakdown", run)["results"]
+    assert {row["source"] for row in found if row["step"] is not None} == {"label"}
+    return [row["step"] for row in found if row["step"] is not None and row["is_complete"]]
+
+
+@pytest.mark.parametrize(
+    "stage, accumulated, words, calls",
+    [
+        (0, 1, [], 1),
+        # As often as there are groups of parameters, or parts of them.
+        (1, 2, [], 2),
+        (2, 1, [], 2),
+        (3, 2, [], None),
+        (1, 1, ["overflow"], None),
+        (1, 1, ["critic"], None),
+    ],
+)
+def test_steps_are_those_of_the_engine(tmp_path, stage, accumulated, words, calls):
+    run = tmp_path / "run"
+    counted = record(run, stage, accumulated, 8, *words)
+    assert counted["steps"] == 8 // accumulated
+    assert steps_of(run) == list(range(counted["steps"]))
+    rows = runs.rows(run)
+    engines = 2 if "critic" in words else 1
+    labels = Counter(row["name"] for row in rows if row["kind"] == "label")
+    assert {name: labels[name] for name in ("fwd", "bwd", "bwd_allreduce", "step")} == dict.fromkeys(
+        ("fwd", "bwd", "bwd_allreduce", "step"), 8 * engines
+    )
+    assert labels["train micro-step"] == counted["micro"] - counted["steps"]
+    if calls is not None:
+        assert labels["Optimizer.step#AdamW.step"] == calls * counted["steps"]
+    # What an optimizer does is in its step of the engine, which is in the step.
+    if "overflow" in words:
+        assert 0 < counted["skipped"] < 8
+        assert labels["Optimizer.step#AdamW.step"] < 2 * counted["steps"]
+    assert not any(row["is_unfinished"] for row in rows if row["kind"] == "label")
+
+
+def test_a_backward_pass_that_the_engine_does_not_begin_is_labelled(tmp_path):
+    run = tmp_path / "run"
+    counted = record(run, 1, 2, 8, "plain")
+    rows = runs.rows(run)
+    assert len(runs.named(rows, "bwd")) == len(runs.named(rows, "bwd_allreduce")) == 8
+    assert not any(row["is_unfinished"] for row in runs.named(rows, "bwd"))
+    assert steps_of(run) == list(range(counted["steps"]))
+
+
+def test_some_of_its_steps_are_recorded(tmp_path):
+    run = tmp_path / "run"
+    command = ["--every", "4", "--for", "1", "--", sys.executable, PROGRAM, "1", "2", "24"]
+    runs.stepscope("record", "-o", run, *command)
+    assert steps_of(run) == [3, 7, 11]
+    assert len(runs.named(runs.rows(run), "fwd")) == 6

@@ -1,0 +1,64 @@
+"""Jobs of Lightning's Trainer have the steps that it counts; validating and saving are outside of them."""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import runs
+
+PROGRAM = Path(__file__).with_name("programs") / "lightning_job.py"
+
+
+def record(folder, *words):
+    """Record the job; gives the run and the trainers' counts of steps."""
+    told = runs.stepscope("record", "-o", folder / "run", "--", sys.executable, PROGRAM, *words, cwd=folder)
+    return folder / "run", json.loads(told.stdout.splitlines()[-1])
+
+
+def steps_of(run):
+    found = [row for row in runs.analyze("step_breakdown", run)["results"] if row["step"] is not None]
+    assert {row["source"] for row in found} == {"label"}
+    return [row["step"] for row in found if row["is_complete"]]
+
+
+def labels_of(run):
+    return Counter(row["name"] for row in runs.rows(run) if row["kind"] == "label")
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+@pytest.mark.parametrize("words", [[], ["accumulate"], ["several"], ["simple"]])
+def test_steps_are_those_of_the_trainer(tmp_path, package, words):
+    run, (steps,) = record(tmp_path, package, *words)
+    # Of several optimizers each counts for Lightning; a turn of its loop is one step.
+    expected = steps // 2 if "several" in words else steps
+    assert expected == (8 if "accumulate" in words else 16)
+    assert steps_of(run) == list(range(expected))
+    rows = runs.rows(run)
+    labels = labels_of(run)
+    assert labels["train micro-step"] == 16 - expected
+    assert labels["Trainer.save_checkpoint"] == 4
+    if "simple" not in words:
+        assert labels["run_training_batch"] == 16
+        assert labels["[Strategy]SingleDeviceStrategy.validation_step"] == 32 + 2
+    assert not any(row["is_unfinished"] for row in rows if row["kind"] == "label")
+    steps = [row for row in rows if row["kind"] == "step"]
+    for name in ("Trainer.save_checkpoint", "[Strategy]SingleDeviceStrategy.validation_step"):
+        for outside in runs.named(rows, name):
+            assert not any(0 <= outside["start_ns"] - step["start_ns"] < step["dur_ns"] for step in steps)
+
+
+def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
+    run, steps = record(tmp_path, "lightning.pytorch", "raise")
+    assert steps == [3, 16]
+    assert steps_of(run) == list(range(19))
+
+
+def test_its_profiler_records_a_run(tmp_path):
+    told = runs.execute(sys.executable, PROGRAM, "lightning.pytorch", "profiler", cwd=tmp_path)
+    assert json.loads(told.stdout.splitlines()[-1]) == [16]
+    assert steps_of(tmp_path / "run") == list(range(16))
+    rows = runs.ops(tmp_path / "run")
+    assert any(row["inputs"] for row in rows)
+    assert labels_of(tmp_path / "run")["run_training_batch"] == 16

@@ -1,0 +1,51 @@
+"""Jobs of Hugging Face's Trainer have the steps that it counts, and evaluating and saving are outside of them."""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import runs
+
+PROGRAM = Path(__file__).with_name("programs") / "trainer_job.py"
+
+
+def record(folder, *words):
+    """Record the job; gives the run and the trainers' counts of steps."""
+    command = ["record", "-o", folder / "run", "--", sys.executable, PROGRAM, *words]
+    told = runs.stepscope(*command, cwd=folder)
+    return folder / "run", json.loads(told.stdout.splitlines()[-1])
+
+
+def steps_of(run):
+    found = [row for row in runs.analyze("step_breakdown", run)["results"] if row["step"] is not None]
+    assert {row["source"] for row in found} == {"label"}
+    return found
+
+
+@pytest.mark.parametrize("words", [["plain"], ["given"], ["reported"], ["zero1"], ["zero3"]])
+def test_steps_are_those_of_the_trainer(tmp_path, words):
+    run, (steps,) = record(tmp_path, *words)
+    assert steps == 6
+    found = steps_of(run)
+    assert [(row["step"], row["is_complete"]) for row in found] == [(step, True) for step in range(6)]
+    rows = runs.rows(run)
+    labels = Counter(row["name"] for row in rows if row["kind"] == "label")
+    assert (labels["training_step"], labels["evaluate"], labels["save_checkpoint"]) == (12, 3, 2)
+    # A batch of the two that make a step.
+    assert labels["train micro-step"] == 6
+    if words == ["zero1"]:
+        assert labels["Optimizer.step#AdamW.step"] == 12, "two groups of parameters"
+    if words[0].startswith("zero"):
+        assert (labels["fwd"], labels["bwd"], labels["step"]) == (12, 12, 6)
+    # They come between the end of a step and the begin of the next.
+    steps = [row for row in rows if row["kind"] == "step"]
+    for outside in (*runs.named(rows, "evaluate"), *runs.named(rows, "save_checkpoint")):
+        assert not any(0 <= outside["start_ns"] - step["start_ns"] < step["dur_ns"] for step in steps)
+
+
+def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
+    run, (failed, steps) = record(tmp_path, "raise")
+    assert (failed, steps) == (3, 6)
+    assert [row["step"] for row in steps_of(run) if row["is_complete"]] == list(range(9))
