@@ -17,7 +17,7 @@ def record_when_torch_is_imported():
 def start(torch):
     """Open this process's capture and hook PyTorch; on trouble print one line and leave the program alone."""
     try:
-        from stepscope import _recording
+        from stepscope import _as_torch_profiler, _recording
         from stepscope._options import Options
 
         options = Options.from_environment()
@@ -29,6 +29,8 @@ def start(torch):
             _sampling.start(torch, options)
         else:
             _recording.want("command", options)
+        if _as_torch_profiler.is_wanted():
+            _as_torch_profiler.replace(torch)
     except Exception as error:
         say(f"not recording process {os.getpid()}: {error}")
 

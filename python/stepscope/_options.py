@@ -1,7 +1,6 @@
 """What to record beside operators, labels and steps: said on the command line or to the API, read by every process."""
 
 import dataclasses
-import json
 import os
 from typing import Optional
 
@@ -34,9 +33,9 @@ class Options:
     ``"off"``."""
     nvtx: bool = False
     """Ranges that the program marks with NVTX."""
-    ring: float = 0
+    ring: float = 0.0
     """Keep only this many seconds of the past; 0: everything."""
-    slow_step: float = 0
+    slow_step: float = 0.0
     """With a ring: keep what is in it after a step that takes this many times the median; 0: never."""
     schedule: Optional[dict] = None
     """Record only some steps: the keywords of ``torch.profiler.schedule``; None: all of them."""
@@ -45,13 +44,28 @@ class Options:
     def from_environment(cls):
         """The options that ``stepscope record`` or a parent process set; those not set are the defaults."""
         text = os.environ.get(VARIABLE, "")
-        known = {field.name for field in dataclasses.fields(cls)}
+        fields = {field.name: field.default for field in dataclasses.fields(cls)}
         try:
-            return cls(**{name: value for name, value in json.loads(text or "{}").items() if name in known})
-        except (ValueError, AttributeError):
+            said = dict(part.split("=", 1) for part in text.split(",") if part)
+            return cls(**{name: _read(value, fields[name]) for name, value in said.items() if name in fields})
+        except ValueError:
             say(f"{VARIABLE} cannot be read and is left aside: {text[:80]!r}")
             return cls()
 
     def to_environment(self):
-        """The value of :data:`VARIABLE` that says the same."""
-        return json.dumps(dataclasses.asdict(self))
+        """The value of :data:`VARIABLE` that says the same: ``NAME=VALUE,…``, as launchers pass it on unquoted."""
+        return ",".join(f"{name}={_said(value)}" for name, value in dataclasses.asdict(self).items())
+
+
+def _read(text, default):
+    if default is None:
+        return {name: int(number) for name, number in (part.split(":") for part in text.split("+"))} if text else None
+    return bool(int(text)) if isinstance(default, bool) else type(default)(text)
+
+
+def _said(value):
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return "+".join(f"{name}:{number}" for name, number in value.items())
+    return int(value) if isinstance(value, bool) else value

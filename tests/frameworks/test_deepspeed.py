@@ -1,6 +1,8 @@
 """Jobs of DeepSpeed have the steps that its engine counts, with its own words for what is done in them."""
 
 import json
+import os
+import socket
 import sys
 from collections import Counter
 from pathlib import Path
@@ -71,3 +73,48 @@ def test_some_of_its_steps_are_recorded(tmp_path):
     runs.stepscope("record", "-o", run, *command)
     assert steps_of(run) == [3, 7, 11]
     assert len(runs.named(runs.rows(run), "fwd")) == 6
+
+
+PDSH = """#!/bin/sh
+# Runs the command for each host with no more of this environment than a login shell has there.
+while [ "$1" != -w ]; do shift; done
+hosts=$2
+shift 2
+number=0
+for host in $(echo "$hosts" | tr , ' '); do
+    env -i "PATH=$PATH" "HOME=$HOME" sh -c "$(echo "$*" | sed "s/%n/$number/")" &
+    number=$((number + 1))
+done
+wait
+"""
+
+RANK = """
+import sys, torch
+torch.distributed.init_process_group("gloo")
+torch.erfinv(torch.zeros(4))
+torch.distributed.barrier()
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_its_launcher_takes_the_recording_to_other_nodes(tmp_path):
+    pdsh = tmp_path / "bin/pdsh"
+    pdsh.parent.mkdir()
+    pdsh.write_text(PDSH)
+    pdsh.chmod(0o755)
+    (tmp_path / "hosts").write_text("node-a slots=1\nnode-b slots=1\n")
+    (tmp_path / ".deepspeed_env").write_text("OF_USER=1\n\n")
+    (tmp_path / "rank.py").write_text(RANK + "import os\nassert os.environ['OF_USER'] == '1'\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = [sys.executable, Path(sys.executable).with_name("deepspeed"), "--hostfile", "hosts", "--no_ssh_check"]
+    launcher += ["--master_addr", "127.0.0.1", "--master_port", port, "--launcher", "pdsh", "rank.py"]
+    changes = {"PATH": f"{pdsh.parent}:{os.environ['PATH']}", "DS_ACCELERATOR": "cpu", "HOME": str(tmp_path / "home")}
+    command = ["record", "--steps", "0..", "--shapes", "-o", "run", "--", *launcher]
+    runs.stepscope(*command, cwd=tmp_path, env=runs.environment(**changes))
+    rows = runs.named(runs.rows(tmp_path / "run"), "aten::erfinv")
+    assert sorted(row["process_name"] for row in rows) == ["rank.py"] * 2
+    assert all(row["inputs"] for row in rows)
+    known = [runs.metadata(part) for part in runs.parts(tmp_path / "run")]
+    assert {(facts["rank"], facts["facts"].get("node_rank")) for facts in known} >= {(0, "0"), (1, "1")}

@@ -3,6 +3,7 @@
 mod child;
 mod files;
 mod options;
+mod other_nodes;
 mod program;
 mod run_folder;
 mod when;
@@ -26,6 +27,8 @@ use stepscope_base::utc;
 const RUN_VARIABLE: &str = "STEPSCOPE_RUN";
 /// The environment variable that tells them what to record.
 const OPTIONS_VARIABLE: &str = "STEPSCOPE_OPTIONS";
+/// The one that tells them to stand in for `torch.profiler.profile`.
+const TORCH_PROFILER_VARIABLE: &str = "STEPSCOPE_AS_TORCH_PROFILER";
 
 /// Run a program and record it: every Python process with PyTorch, all threads, forked and spawned workers
 ///
@@ -76,6 +79,7 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     let run = if arguments.join { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
     let mut environment = environment(run.path(), &package, &arguments.options);
     environment.extend(files::environment(&package, &arguments.options)?);
+    environment.extend(other_nodes::environment(run.path(), command, &environment));
     let keep = || run.keep();
     let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };
     let status = match child::run(command, &environment, on_keep) {
@@ -97,8 +101,13 @@ fn environment(run: &Path, package: &Path, options: &options::Options) -> Vec<(&
         search_path.push(if cfg!(windows) { ";" } else { ":" });
         search_path.push(before);
     }
-    let options = options.to_environment().into();
-    vec![(RUN_VARIABLE, run.as_os_str().to_os_string()), (OPTIONS_VARIABLE, options), ("PYTHONPATH", search_path)]
+    let mut all = vec![
+        (RUN_VARIABLE, run.as_os_str().to_os_string()),
+        (OPTIONS_VARIABLE, options.to_environment().into()),
+        ("PYTHONPATH", search_path),
+    ];
+    all.extend(options.as_torch_profiler().map(|how| (TORCH_PROFILER_VARIABLE, how.into())));
+    all
 }
 
 /// Closes the run and tells on standard error what is in it. The program has ended: nothing here changes its exit code.

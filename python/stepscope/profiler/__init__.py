@@ -15,7 +15,7 @@ what is not.
 
 import sys
 
-from stepscope import _recording
+from stepscope import _as_torch_profiler, _recording
 from stepscope.profiler._exports import tensorboard_trace_handler
 from stepscope.profiler._kineto_profile import _KinetoProfile as _KinetoProfile
 from stepscope.profiler._labels import record_function
@@ -37,6 +37,10 @@ _OF_TORCH = (
 
 if "torch" in sys.modules:
     _recording.prove_early(sys.modules["torch"])
+if _as_torch_profiler.is_wanted():
+    import torch
+
+    _as_torch_profiler.replace(torch)
 
 __all__ = [
     "DeviceType",

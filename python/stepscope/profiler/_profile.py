@@ -1,5 +1,6 @@
 """The profiler: what is recorded in which step."""
 
+import functools
 import warnings
 
 from stepscope import _imports, _listeners, _recorder, _recording, _ring, _steps
@@ -240,8 +241,8 @@ def _checked(action):
     return action
 
 
-def _make_traceable():
-    """Compiled code leaves profilers aside, with a warning: as those of PyTorch."""
+def make_traceable(kind, kind_of_torch=None):
+    """Compiled code leaves profilers of a class aside, with a warning: as those of PyTorch."""
     import torch
     from torch._dynamo.guards import GuardBuilder
     from torch._dynamo.variables.builder import VariableBuilder
@@ -249,9 +250,9 @@ def _make_traceable():
 
     def nothing(builder, _):
         builder.install_guards(GuardBuilder.ID_MATCH)
-        return TorchCtxManagerClassVariable(torch.profiler.profile)
+        return TorchCtxManagerClassVariable(kind_of_torch or torch.profiler.profile)
 
-    VariableBuilder._id_dispatch()[id(profile)] = nothing
+    VariableBuilder._id_dispatch()[id(kind)] = nothing
 
 
-_imports.when_loaded(_make_traceable)
+_imports.when_loaded(functools.partial(make_traceable, profile))

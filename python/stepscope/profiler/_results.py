@@ -2,6 +2,7 @@
 
 import os
 
+from stepscope import _as_torch_profiler
 from stepscope.profiler import _distributed
 
 
@@ -57,6 +58,8 @@ class Results:
         ``use_python_export`` changes nothing here.
         """
         recorded = self._recorded("exporting chrome trace")
+        if not _as_torch_profiler.is_export_wanted():
+            return
         facts = _distributed.facts_of(self._trace_metadata)
         *kinds, of_devices = self._kinds(self._types)
         collections = ("PYTHON_GC",) if self._experimental.get("record_python_gc_info") else ()

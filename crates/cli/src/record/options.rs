@@ -3,7 +3,6 @@
 use super::when::{self, Schedule};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use serde_json::json;
 use std::path::PathBuf;
 
 /// What to record; the defaults are all that is cheap.
@@ -43,6 +42,9 @@ pub(super) struct Options {
     /// No calls on files in this folder; may be given several times
     #[arg(long, value_name = "FOLDER")]
     io_exclude: Vec<PathBuf>,
+    /// Be what programs and frameworks call as torch.profiler.profile; `no-json`: write no Chrome traces for it
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "1", hide_possible_values = true, value_parser = ["1", "no-json"])]
+    as_torch_profiler: Option<String>,
     /// Ranges that the program marks with NVTX
     #[arg(long)]
     nvtx: bool,
@@ -141,6 +143,11 @@ impl Options {
         self.io == Some(Io::Net)
     }
 
+    /// How calls of `torch.profiler.profile` are answered, when it is us who do.
+    pub(super) fn as_torch_profiler(&self) -> Option<&str> {
+        self.as_torch_profiler.as_deref()
+    }
+
     /// Which folders' files are recorded, and which are not.
     pub(super) fn folders(&self) -> (&[PathBuf], &[PathBuf]) {
         (&self.io_include, &self.io_exclude)
@@ -151,7 +158,7 @@ impl Options {
         self.ring.map(|seconds| (seconds * 1e9) as u64)
     }
 
-    /// As the recorded processes read it.
+    /// As the recorded processes read it: `NAME=VALUE,…`, without what a shell would take for something else.
     pub(super) fn to_environment(&self) -> String {
         let stacks = match self.stacks {
             None => "",
@@ -159,21 +166,22 @@ impl Options {
             Some(Stacks::Calls) => "calls",
         };
         let schedule = self.every.map(|every| when::sampled(every, self.steps_of_each));
-        let schedule = schedule.as_ref().or(self.steps.as_ref()).or(self.schedule.as_ref()).map(Schedule::as_json);
-        let options = json!({
-            "shapes": self.shapes,
-            "memory": self.memory,
-            "stacks": stacks,
-            "modules": !self.no_modules,
-            "gc": !self.no_gc,
-            "counters": !self.no_counters,
-            "io": cfg!(target_os = "linux") && !self.no_io,
-            "gpu": self.gpu.as_str(),
-            "nvtx": self.nvtx,
-            "ring": self.ring.unwrap_or(0.0),
-            "slow_step": self.slow_step.unwrap_or(0.0),
-            "schedule": schedule,
-        });
-        options.to_string()
+        let schedule = schedule.as_ref().or(self.steps.as_ref()).or(self.schedule.as_ref());
+        let flag = |is_set: bool| u8::from(is_set).to_string();
+        let options = [
+            ("shapes", flag(self.shapes)),
+            ("memory", flag(self.memory)),
+            ("stacks", stacks.to_string()),
+            ("modules", flag(!self.no_modules)),
+            ("gc", flag(!self.no_gc)),
+            ("counters", flag(!self.no_counters)),
+            ("io", flag(cfg!(target_os = "linux") && !self.no_io)),
+            ("gpu", self.gpu.as_str().to_string()),
+            ("nvtx", flag(self.nvtx)),
+            ("ring", self.ring.unwrap_or(0.0).to_string()),
+            ("slow_step", self.slow_step.unwrap_or(0.0).to_string()),
+            ("schedule", schedule.map(Schedule::to_string).unwrap_or_default()),
+        ];
+        options.map(|(name, value)| format!("{name}={value}")).join(",")
     }
 }

@@ -1,7 +1,5 @@
 //! Which steps, and how much of the past: what a person types, and as the recorded processes read it.
 
-use serde_json::{Map, Value};
-
 /// The first steps of a job are not like the others.
 const FIRST_SAMPLED: u32 = 10;
 
@@ -9,9 +7,13 @@ const FIRST_SAMPLED: u32 = 10;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Schedule(Vec<(&'static str, u32)>);
 
-impl Schedule {
-    pub(super) fn as_json(&self) -> Value {
-        Value::Object(self.0.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<Map<_, _>>())
+/// As the recorded processes read it: `wait:1+active:3`.
+impl std::fmt::Display for Schedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            write!(f, "{}{name}:{value}", if at > 0 { "+" } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -90,14 +92,14 @@ mod tests {
     use super::*;
 
     fn check(parsed: Result<Schedule, String>, expected: &str) {
-        assert_eq!(parsed.map_or_else(|error| error, |schedule| schedule.as_json().to_string()), expected);
+        assert_eq!(parsed.map_or_else(|error| error, |schedule| schedule.to_string()), expected);
     }
 
     #[test]
     fn steps_become_a_schedule() {
-        check(steps("100..110"), r#"{"active":11,"repeat":1,"skip_first":100,"wait":0}"#);
-        check(steps("7"), r#"{"active":1,"repeat":1,"skip_first":7,"wait":0}"#);
-        check(steps("7.."), r#"{"active":4294967295,"repeat":1,"skip_first":7,"wait":0}"#);
+        check(steps("100..110"), "wait:0+active:11+skip_first:100+repeat:1");
+        check(steps("7"), "wait:0+active:1+skip_first:7+repeat:1");
+        check(steps("7.."), "wait:0+active:4294967295+skip_first:7+repeat:1");
         check(steps("9..7"), "the last step is before the first");
         check(steps("..7"), "expected steps as 100..110, 100.. or 100");
         check(steps("-1..7"), "expected steps as 100..110, 100.. or 100");
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_schedule_is_checked() {
-        check(schedule("wait=1,active=3, repeat=2"), r#"{"active":3,"repeat":2,"wait":1}"#);
+        check(schedule("wait=1,active=3, repeat=2"), "wait:1+active:3+repeat:2");
         check(schedule("wait=1"), "a schedule needs active=N, of at least one step");
         check(schedule("active=0"), "a schedule needs active=N, of at least one step");
         check(schedule("active=1,active=2"), "active is given twice");
