@@ -19,7 +19,7 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, sign
 # Variables that are read when they are needed, not when a process begins or imports PyTorch.
 READ_LATER = ("STEPSCOPE_", "PYTEST_", "TRAIN_", "OMPI_", "PMI_", "SLURM_", "TORCHELASTIC_")
 READ_LATER_NAMES = {
-    "GROUP_RANK", "HOME", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OLDPWD", "PATH", "PWD",
+    "DS_ENV_FILE", "GROUP_RANK", "HOME", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OLDPWD", "PATH", "PWD",
     "PYTHONPATH", "RANK", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "WORLD_SIZE", "XDG_CACHE_HOME", "_",
 }  # fmt: skip
 

@@ -133,6 +133,8 @@ LISTED = {
 }
 #: Of these, too, the system sees more: a folder that is opened as one is asked what it is, and read ahead.
 NOT_SEEN_ALIKE = {*LISTED, "stream", "opendir", "fdopendir", "closedir", "target"}
+#: `stepscope record` looks for it, before the program begins.
+NOT_SEEN_ALIKE |= {".deepspeed_env"}
 #: What is called otherwise than in the other tests, in which these are left out.
 NAMES = {
     **SAME,

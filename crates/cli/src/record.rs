@@ -79,7 +79,8 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     let run = if arguments.join { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
     let mut environment = environment(run.path(), &package, &arguments.options);
     environment.extend(files::environment(&package, &arguments.options)?);
-    environment.extend(other_nodes::environment(run.path(), command, &environment));
+    let (of_launchers, _file) = other_nodes::environment(command, &environment);
+    environment.extend(of_launchers);
     let keep = || run.keep();
     let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };
     let status = match child::run(command, &environment, on_keep) {

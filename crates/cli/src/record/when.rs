@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn sampling_leaves_out_the_first_steps_where_there_is_room() {
-        check(Ok(sampled(1_000, 5)), r#"{"active":5,"skip_first":10,"skip_first_wait":1,"wait":995}"#);
-        check(Ok(sampled(4, 3)), r#"{"active":3,"skip_first":1,"skip_first_wait":1,"wait":1}"#);
-        check(Ok(sampled(2, 5)), r#"{"active":5,"skip_first":0,"skip_first_wait":1,"wait":0}"#);
+        check(Ok(sampled(1_000, 5)), "wait:995+active:5+skip_first:10+skip_first_wait:1");
+        check(Ok(sampled(4, 3)), "wait:1+active:3+skip_first:1+skip_first_wait:1");
+        check(Ok(sampled(2, 5)), "wait:0+active:5+skip_first:0+skip_first_wait:1");
     }
 
     #[test]
