@@ -55,6 +55,44 @@ def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
     assert steps_of(run) == list(range(19))
 
 
+@pytest.mark.parametrize("accumulated", [1, 2])
+def test_steps_of_its_own_traces_are_its_batches(tmp_path, accumulated):
+    told = runs.execute(
+        sys.executable, PROGRAM, "lightning.pytorch", "traced", *["accumulate"] * (accumulated - 1), cwd=tmp_path
+    )
+    assert json.loads(told.stdout.splitlines()[-1]) == [32 // 2 // accumulated]
+    (trace,) = tmp_path.glob("out/fit-x-*training_step*.json")
+    events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("ph") == "X"]
+
+    def named(end):
+        return [event for event in events if event["name"].endswith(end)]
+
+    def within(event, outer):
+        return outer["ts"] <= event["ts"] < outer["ts"] + outer["dur"]
+
+    labels = [event for event in events if event["name"].startswith("ProfilerStep#")]
+    optimizers = [event for event in events if event["name"].startswith("Optimizer.step#")]
+    # In each whole batch a label begins. Of several batches that make a step, one has an optimizer.
+    batches = [batch for batch in named("run_training_batch") if any(within(label, batch) for label in labels)]
+    ending = [batch for batch in batches if any(within(optimizer, batch) for optimizer in optimizers)]
+    assert len(batches) >= 2 and len(ending) >= len(batches) // accumulated
+    ends = [round((batch["ts"] + batch["dur"]) * 1_000) for batch in ending]
+    first_ns = min(round(event["ts"] * 1_000) for event in events)
+    rows = [row for row in runs.analyze("step_breakdown", trace)["results"] if row["step"] is not None]
+    found = [first_ns + row["start_ns"] + row["total_ns"] for row in rows]
+    # The last one is cut by the end of the recording.
+    assert len(found) == len(ends) + 1 and not rows[-1]["is_complete"]
+    assert all(abs(end - other) < 1_000 for end, other in zip(found, sorted(ends)))
+    # Where batches are added up, the first may have begun before the recording.
+    complete = [row for row in rows if row["is_complete"]]
+    assert len(complete) == len(ends) - (accumulated > 1)
+    for row in complete:
+        start = first_ns + row["start_ns"]
+        step = {"ts": start / 1_000, "dur": row["total_ns"] / 1_000}
+        assert sum(within(event, step) for event in named("training_step")) == accumulated
+    assert "trace.recut_steps" in runs.findings(trace)
+
+
 def test_its_profiler_records_a_run(tmp_path):
     told = runs.execute(sys.executable, PROGRAM, "lightning.pytorch", "profiler", cwd=tmp_path)
     assert json.loads(told.stdout.splitlines()[-1]) == [16]

@@ -321,8 +321,12 @@ impl AlignedCapture<'_> {
             }
             None => {}
         }
-        if let (SliceKind::Step, Label::Step(number)) = (kind, label_kind(builder.strings.get(name))) {
-            builder.add_step_label(slice, number);
+        if matches!(kind, SliceKind::Step | SliceKind::Annotation) {
+            match (kind, label_kind(builder.strings.get(name))) {
+                (SliceKind::Step, Label::Step(number)) => builder.add_step_label(slice, number),
+                (_, Label::Iteration) => builder.add_iteration(slice),
+                _ => {}
+            }
         }
         slice
     }
@@ -355,6 +359,6 @@ fn kind_of_label(name: &str) -> SliceKind {
         Label::Step(_) => SliceKind::Step,
         Label::DataLoader => SliceKind::DataLoader,
         Label::Optimizer => SliceKind::Optimizer,
-        Label::Annotation => SliceKind::Annotation,
+        Label::Annotation | Label::Iteration => SliceKind::Annotation,
     }
 }

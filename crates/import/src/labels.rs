@@ -12,6 +12,8 @@ pub(crate) enum Label {
     DataLoader,
     /// `Optimizer.step` or `Optimizer.zero_grad`.
     Optimizer,
+    /// A server's turn: the requests that it computes together.
+    Iteration,
     /// A label of the user's or of a library.
     Annotation,
 }
@@ -37,7 +39,21 @@ pub(crate) fn label_kind(name: &str) -> Label {
     if name.starts_with("Optimizer.step#") || name.starts_with("Optimizer.zero_grad#") {
         return Label::Optimizer;
     }
+    if is_iteration_of_vllm(name) {
+        return Label::Iteration;
+    }
     Label::Annotation
+}
+
+/// `execute_context_2(512)_generation_7(7)`: requests, and their tokens, that are read in and that are continued.
+fn is_iteration_of_vllm(name: &str) -> bool {
+    let parts = name.strip_prefix("execute_context_").and_then(|rest| rest.split_once("_generation_"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_count = |text: &str| {
+        let counts = text.strip_suffix(')').and_then(|text| text.split_once('('));
+        counts.is_some_and(|(requests, tokens)| is_number(requests) && is_number(tokens))
+    };
+    parts.is_some_and(|(context, generation)| is_count(context) && is_count(generation))
 }
 
 #[cfg(test)]
@@ -52,6 +68,9 @@ mod tests {
         assert_eq!(label_kind("enumerate(DataPipe)#Mapper"), Label::DataLoader);
         assert_eq!(label_kind("Optimizer.step#AdamW.step"), Label::Optimizer);
         assert_eq!(label_kind("Optimizer.zero_grad#SGD.zero_grad"), Label::Optimizer);
+        assert_eq!(label_kind("execute_context_2(512)_generation_7(7)"), Label::Iteration);
+        assert_eq!(label_kind("execute_context_2(512)_generation_x(7)"), Label::Annotation);
+        assert_eq!(label_kind("execute_context_2_generation_7"), Label::Annotation);
         assert_eq!(label_kind("forward"), Label::Annotation);
         assert_eq!(data_parallelism("DataParallel.forward"), Some(DataParallelism::OneProcess));
         assert_eq!(data_parallelism("DistributedDataParallel.forward"), Some(DataParallelism::Distributed));

@@ -9,6 +9,7 @@ mod finish;
 mod links;
 mod nesting;
 mod out_of_memory;
+mod recut_steps;
 mod repeating_kernels;
 mod step_limits;
 
@@ -102,6 +103,7 @@ pub struct TraceBuilder {
     flows: Vec<Flow>,
     arrows: Vec<arrows::Arrow>,
     step_labels: Vec<(SliceId, i64)>,
+    iterations: Vec<SliceId>,
     step_marks: Vec<step_limits::Mark>,
     recorded: Vec<(ProcessId, Span)>,
     is_cut: Vec<ProcessId>,
@@ -324,6 +326,11 @@ impl TraceBuilder {
     /// Says that `slice` is the job's own label of step `number`.
     pub fn add_step_label(&mut self, slice: SliceId, number: i64) {
         self.step_labels.push((slice, number));
+    }
+
+    /// Says that `slice` is an iteration of a server: a step, where nothing else in its process marks any.
+    pub fn add_iteration(&mut self, slice: SliceId) {
+        self.iterations.push(slice);
     }
 
     /// Says that an optimizer's step was running on `track` at `time_ns`: the step ends where that slice ends. Its

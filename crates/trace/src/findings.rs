@@ -207,7 +207,9 @@ finding_codes! {
     SharedBackwardNumber = "trace.shared_backward_number", Info,
         "several backward nodes share one sequence number: forward and backward may be joined wrongly";
     InferredSteps = "trace.inferred_steps", Info,
-        "the job labels no steps: they were inferred from the optimizer, or else from kernels that repeat";
+        "the job labels no steps: they were inferred from the optimizer, from a server's iterations, or from kernels that repeat";
+    RecutSteps = "trace.recut_steps", Info,
+        "Lightning's profiler labels steps between forward and backward passes: they were cut anew, at the ends of batches";
     NoSteps = "trace.no_steps", Info,
         "nothing marks steps: the whole trace counts as one";
     IncompleteStep = "trace.incomplete_step", Info,

@@ -1,7 +1,8 @@
 """Trains a linear model with Lightning's Trainer on the CPU, and prints its ``global_step`` as JSON.
 
 Arguments: the package, and more words: ``accumulate`` takes two batches for a step; ``several`` has two optimizers;
-``raise`` fails in the middle and trains again; ``profiler`` has our profiler record the run; ``simple`` one of Lightning's.
+``raise`` fails in the middle and trains again; ``profiler`` has our profiler record the run; ``simple`` and ``traced`` have
+one of Lightning's.
 """
 
 import importlib
@@ -53,6 +54,10 @@ if "profiler" in words:
     options["profiler"] = StepscopeProfiler(run="run", record_shapes=True)
 if "simple" in words:
     options["profiler"] = "simple"
+if "traced" in words:
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=6)
+    profiler = importlib.import_module(f"{package}.profilers").PyTorchProfiler
+    options["profiler"] = profiler(dirpath="out", filename="x", schedule=schedule)
 callbacks = importlib.import_module(f"{package}.callbacks")
 
 

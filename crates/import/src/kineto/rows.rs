@@ -231,8 +231,10 @@ impl Rows {
         let id = self.builder.add_slice(track, kind, name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
         if matches!(slice.category, Category::Op | Category::Annotation) {
-            if let (Label::Step(number), SliceKind::Step) = (info.label, kind) {
-                self.builder.add_step_label(id, number);
+            match (info.label, kind) {
+                (Label::Step(number), SliceKind::Step) => self.builder.add_step_label(id, number),
+                (Label::Iteration, SliceKind::Annotation) => self.builder.add_iteration(id),
+                _ => {}
             }
             if info.is_communication_call {
                 self.builder.add_communication_call(id);

@@ -110,9 +110,10 @@ impl TraceBuilder {
         trace.flows.sort_unstable();
         trace.flows.dedup();
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
+        let iterations = self.iterations.iter().map(|id| new_slice(*id)).collect();
         let mut marks = self.step_marks;
         marks.iter_mut().for_each(|mark| mark.track = nested.track_of[mark.track.index()]);
-        step_limits::find_steps(&mut trace, labels, marks, &self.is_cut, &self.recorded);
+        step_limits::find_steps(&mut trace, (labels, iterations), marks, &self.is_cut, &self.recorded);
         consistency::check(&mut trace);
         out_of_memory::report(&mut trace);
         trace

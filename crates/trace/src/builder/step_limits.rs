@@ -6,6 +6,7 @@
 //! steps    ├──────── 0 ────────┤├──────── 1 ────────┤├─ 2, cut
 //! ```
 
+use super::recut_steps::{add_iterations, recut};
 use super::repeating_kernels::repeating_windows;
 use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, Track, TrackId};
 use std::collections::BTreeMap;
@@ -20,17 +21,23 @@ pub(super) struct Mark {
     pub(super) number: Option<i64>,
 }
 
-/// Fills `trace.steps` from labels and optimizer marks; `is_cut` names processes whose recording ended at work, and
+/// Fills `trace.steps` from labels, iterations of servers and optimizer marks; `is_cut` names processes whose recording ended at work, and
 /// `recorded` has the windows of those of which only some was recorded.
 pub(super) fn find_steps(
     trace: &mut Trace,
-    labels: Vec<(SliceId, i64)>,
+    (mut labels, iterations): (Vec<(SliceId, i64)>, Vec<SliceId>),
     marks: Vec<Mark>,
     is_cut: &[ProcessId],
     recorded: &[(ProcessId, Span)],
 ) {
-    let process_of = |track: TrackId| trace.tracks[track.index()].process;
     let mut steps: Vec<Step> = Vec::new();
+    for (process, (marks, is_first_cut)) in recut(trace, &mut labels) {
+        let mut found = consecutive_steps(trace, process, &marks, None, 0, (true, StepSource::Label));
+        found[0].is_complete &= !is_first_cut;
+        steps.extend(found);
+    }
+    add_iterations(trace, &mut labels, iterations);
+    let process_of = |track: TrackId| trace.tracks[track.index()].process;
     for (slice, number) in labels {
         let process = process_of(trace.slices.track[slice.index()]);
         let is_complete = !trace.slices.is_unfinished[slice.index()];
@@ -108,7 +115,7 @@ fn optimizer_steps(
         let is_last = at + 1 == groups.len();
         let is_cut = is_cut && is_last && window.is_none_or(|window| Some(&window) == windows.last());
         let next_number = steps.last().map_or(0, |step: &Step| step.number.saturating_add(1));
-        steps.extend(consecutive_steps(trace, process, group, window, next_number, is_cut));
+        steps.extend(consecutive_steps(trace, process, group, window, next_number, (is_cut, StepSource::Optimizer)));
     }
     steps
 }
@@ -122,7 +129,7 @@ fn consecutive_steps(
     marks: &[Mark],
     window: Option<Span>,
     next_number: i64,
-    is_cut: bool,
+    (is_cut, source): (bool, StepSource),
 ) -> Vec<Step> {
     let (track, first_mark_ns) = (marks[0].track, marks[0].time_ns);
     let first_number = marks[0].number.unwrap_or(next_number);
@@ -140,13 +147,13 @@ fn consecutive_steps(
         let is_complete = is_start_known && is_end_known;
         // What contradicts itself may say anything.
         let span = Span::new(start_ns.min(end_ns), end_ns);
-        steps.push(step(trace, process, number, span, StepSource::Optimizer, is_complete));
+        steps.push(step(trace, process, number, span, source, is_complete));
         (start_ns, is_start_known, number) = (end_ns, is_end_known, number.saturating_add(1));
     }
     let ids = trace.lanes(track).flat_map(|lane| trace.tracks[lane.index()].slice_ids());
     let last_ns = ids.map(|id| trace.slices.span(id).end_ns).max();
     if let Some(end_ns) = last_ns.filter(|end_ns| is_cut && *end_ns > start_ns) {
-        steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, false));
+        steps.push(step(trace, process, number, Span::new(start_ns, end_ns), source, false));
     }
     steps
 }
