@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 import time
 
 STACK_METRICS = (
@@ -42,6 +43,12 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_py
         prof.export_chrome_trace(os.path.join(dir_name, file_name), use_python_export=use_python_export)
 
     return write
+
+
+def lacks_folder(on_trace_ready):
+    """Whether it is what makes such a function, ours or PyTorch's, and not one that it has made."""
+    of_torch = getattr(sys.modules.get("torch.profiler"), "tensorboard_trace_handler", None)
+    return on_trace_ready is not None and on_trace_ready in (tensorboard_trace_handler, of_torch)
 
 
 def device_free(attribute):

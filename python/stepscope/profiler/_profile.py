@@ -4,6 +4,8 @@ import functools
 import warnings
 
 from stepscope import _imports, _listeners, _recorder, _recording, _ring, _steps
+from stepscope._say import say
+from stepscope.profiler import _exports
 from stepscope.profiler._kineto_profile import _KinetoProfile
 from stepscope.profiler._schedule import always
 
@@ -187,6 +189,11 @@ class profile(_KinetoProfile):
         return _ring.keep(because)
 
     def _trace_ready(self):
+        if _exports.lacks_folder(self.on_trace_ready):
+            # As in a tutorial of DeepSpeed's; PyTorch would write nothing, and say nothing.
+            folder = f"{self.run}-traces"
+            say(f"tensorboard_trace_handler was given without a folder: writing traces to {folder}")
+            self.on_trace_ready = _exports.tensorboard_trace_handler(folder)
         if self.on_trace_ready:
             self.on_trace_ready(self)
 
