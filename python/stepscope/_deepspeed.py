@@ -12,28 +12,30 @@ from stepscope._annotate import annotate
 _primary = _steps.Primary()
 
 
-def watch_engines():
+def watch_engines(module):
     """Label the phases of all engines, and hear of their steps."""
-    engine = sys.modules["deepspeed.runtime.engine"].DeepSpeedEngine
+    engine = sys.modules[module].DeepSpeedEngine
     _wrap(engine, "forward", _forward)
     _wrap(engine, "backward", _labelled("bwd"))
-    _wrap(engine, "_backward_prologue", _prologue)
-    _wrap(engine, "_backward_epilogue", _epilogue)
     _wrap(engine, "step", _step)
+    # Only releases in which ``loss.backward()`` does as well have these.
+    if hasattr(engine, "_backward_prologue") and hasattr(engine, "_backward_epilogue"):
+        _wrap(engine, "_backward_prologue", _prologue)
+        _wrap(engine, "_backward_epilogue", _epilogue)
+    elif hasattr(engine, "allreduce_gradients"):
+        _wrap(engine, "allreduce_gradients", _labelled("bwd_allreduce"))
 
 
-def watch_pipelines():
+def watch_pipelines(module):
     """The same for engines that run a whole batch at once, of which the others' functions are no part."""
-    engine = sys.modules["deepspeed.runtime.pipe.engine"].PipelineEngine
+    engine = sys.modules[module].PipelineEngine
     _wrap(engine, "train_batch", _train_batch)
     _wrap(engine, "eval_batch", _labelled("eval_batch"))
 
 
 def _wrap(engine, name, around):
-    """Put ``around(function, engine, arguments…)`` in the place of a method, where there is one."""
-    function = getattr(engine, name, None)
-    if function is None:
-        return
+    """Put ``around(function, engine, arguments…)`` in the place of a method."""
+    function = getattr(engine, name)
 
     @functools.wraps(function)
     def wrapped(self, *args, **kwargs):
@@ -53,9 +55,8 @@ def _labelled(name):
 
 
 def _forward(function, engine, *args, **kwargs):
-    if engine.training and not _steps.is_marked() and _primary.is_stepped_by(engine):
-        # From here on: what ran before belongs to no step.
-        _steps.loop_begins(_steps.ENGINE, _primary)
+    if engine.training:
+        _begin(engine)
     with annotate("fwd"):
         return function(engine, *args, **kwargs)
 
@@ -88,9 +89,37 @@ def _step(function, engine, *args, **kwargs):
         return function(engine, *args, **kwargs)
 
 
-def _train_batch(function, engine, *args, **kwargs):
+def _begin(engine):
+    """The engine begins to train: from here on, since what ran before belongs to no step."""
+    if "_stepscope_is_known" in engine.__dict__ or not _recorder.is_open():
+        return
+    engine._stepscope_is_known = True
     if not _steps.is_marked() and _primary.is_stepped_by(engine):
         _steps.loop_begins(_steps.ENGINE, _primary)
+    disturbing = [f"DeepSpeed's {name} {does}" for name, does in _DISTURBING.items() if _is_on(engine, name)]
+    if disturbing:
+        _recorder.set_fact("disturbed_by", "; ".join(disturbing))
+
+
+#: Settings with which a job runs otherwise than without them.
+_DISTURBING = {
+    "comms_logger": "waits for the device after every collective, so that none overlaps with computing",
+    "wall_clock_breakdown": "waits for the device wherever it prints times",
+    "memory_breakdown": "prints memory in every phase",
+    "flops_profiler": "puts hooks around all modules in its step",
+}
+
+
+def _is_on(engine, name):
+    if name == "comms_logger":
+        logger = getattr(sys.modules.get("deepspeed.comm.comm"), "comms_logger", None)
+        return bool(getattr(logger, "enabled", False))
+    ask = getattr(engine, "flops_profiler_enabled" if name == "flops_profiler" else name, None)
+    return ask is not None and bool(ask())
+
+
+def _train_batch(function, engine, *args, **kwargs):
+    _begin(engine)
     with _counting(engine), annotate("train_batch"):
         return function(engine, *args, **kwargs)
 

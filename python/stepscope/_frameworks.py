@@ -1,38 +1,36 @@
 """What is done once a framework is loaded, so that its steps and phases are recorded without a word in the program."""
 
 import functools
+import importlib
+import sys
 
-from stepscope import _imports
+from stepscope import _imports, _recorder
+from stepscope._say import say
+
+#: The module after which it is done, and the module of ours and its function that do it.
+_FRAMEWORKS = {
+    "deepspeed.runtime.engine": ("_deepspeed", "watch_engines"),
+    "deepspeed.runtime.pipe.engine": ("_deepspeed", "watch_pipelines"),
+    "transformers.trainer": ("transformers", "watch_trainers"),
+    "trl.extras.profiling": ("transformers", "label_trl"),
+    "lightning.pytorch": ("lightning", "watch_trainers"),
+    "pytorch_lightning": ("lightning", "watch_trainers"),
+}
 
 
 def watch():
     """Be told, from now on, where the loops of the frameworks that the program uses are."""
-    _imports.when_loaded(_in_deepspeed, "deepspeed.runtime.engine")
-    _imports.when_loaded(_in_deepspeed_pipelines, "deepspeed.runtime.pipe.engine")
-    _imports.when_loaded(_in_transformers, "transformers.trainer")
-    for package in ("lightning.pytorch", "pytorch_lightning"):
-        _imports.when_loaded(functools.partial(_in_lightning, package), package)
+    for name in _FRAMEWORKS:
+        _imports.when_loaded(functools.partial(_begin, name), name)
 
 
-def _in_deepspeed():
-    from stepscope import _deepspeed
-
-    _deepspeed.watch_engines()
-
-
-def _in_deepspeed_pipelines():
-    from stepscope import _deepspeed
-
-    _deepspeed.watch_pipelines()
-
-
-def _in_transformers():
-    from stepscope import transformers
-
-    transformers.watch_trainers()
-
-
-def _in_lightning(package):
-    from stepscope import lightning
-
-    lightning.watch_trainers(package)
+def _begin(name):
+    own, function = _FRAMEWORKS[name]
+    try:
+        getattr(importlib.import_module(f"stepscope.{own}"), function)(name)
+    except Exception as error:
+        framework = name.split(".")[0]
+        version = getattr(sys.modules.get(framework), "__version__", "of an unknown version")
+        reason = f"{framework} {version}: {type(error).__name__}: {error}"
+        say(f"not recording steps and phases of {reason}")
+        _recorder.set_fact("framework_refused", reason)

@@ -71,10 +71,31 @@ class _Watching(StepscopeCallback):
         _steps.loop_begins(_steps.TRAINER, self)
 
 
-def watch_trainers():
+def watch_trainers(module):
     """Have each trainer from now on call a callback of ours."""
-    sys.modules["transformers.trainer"].DEFAULT_CALLBACKS.append(_Watching)
+    sys.modules[module].DEFAULT_CALLBACKS.append(_Watching)
     _label_phases()
+
+
+def label_trl(module):
+    """Label what TRL measures: generating, rewards, synchronizing weights."""
+    context = sys.modules[module].ProfilingContext
+    enter, leave = context.__enter__, context.__exit__
+
+    @functools.wraps(enter)
+    def enter_labelled(self):
+        self._stepscope_label = annotate(self.name)
+        self._stepscope_label.__enter__()
+        return enter(self)
+
+    @functools.wraps(leave)
+    def leave_labelled(self, *error):
+        try:
+            return leave(self, *error)
+        finally:
+            self._stepscope_label.__exit__(*error)
+
+    context.__enter__, context.__exit__ = enter_labelled, leave_labelled
 
 
 def _label_phases():

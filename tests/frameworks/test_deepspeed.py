@@ -67,6 +67,37 @@ def test_a_backward_pass_that_the_engine_does_not_begin_is_labelled(tmp_path):
     assert steps_of(run) == list(range(counted["steps"]))
 
 
+def test_its_tutorial_as_it_stands(tmp_path):
+    run = tmp_path / "run"
+    command = ["--as-torch-profiler", "-o", run, "--", sys.executable, PROGRAM, "1", "2", "32", "tutorial"]
+    told = runs.stepscope("record", *command, cwd=tmp_path)
+    assert json.loads(told.stdout.splitlines()[-1]) == {"steps": 16}
+    assert "tensorboard_trace_handler was given without a folder" in told.stderr
+    # Two cycles of six batches, which are three steps.
+    assert len(list(Path(f"{run}-traces").glob("*.pt.trace.json"))) == 2
+    assert "model_forward" in told.stdout
+    assert steps_of(run) == list(range(16))
+
+
+def test_settings_that_change_what_is_measured_are_told(tmp_path):
+    record(tmp_path / "run", 1, 1, 2, "disturbed")
+    finding = runs.findings(tmp_path / "run")["capture.disturbed"]
+    assert finding["count"] == 2
+    assert "comms_logger" in str(finding["examples"]) and "wall_clock_breakdown" in str(finding["examples"])
+
+
+def test_a_release_that_is_not_known_runs_on_and_is_told(tmp_path):
+    # As one in which the engine has lost a method.
+    changed = "import deepspeed.runtime, sys, types\n"
+    changed += "module = types.ModuleType('deepspeed.runtime.engine'); module.DeepSpeedEngine = type('E', (), {})\n"
+    changed += "import torch; from stepscope import _frameworks; sys.modules[module.__name__] = module\n"
+    changed += "_frameworks.watch(); torch.erfinv(torch.zeros(4))\n"
+    run = tmp_path / "run"
+    told = runs.stepscope("record", "-o", run, "--", sys.executable, "-c", changed)
+    assert "not recording steps and phases of deepspeed" in told.stderr
+    assert "capture.framework_refused" in runs.findings(run)
+
+
 def test_some_of_its_steps_are_recorded(tmp_path):
     run = tmp_path / "run"
     command = ["--every", "4", "--for", "1", "--", sys.executable, PROGRAM, "1", "2", "24"]

@@ -49,3 +49,15 @@ def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
     run, (failed, steps) = record(tmp_path, "raise")
     assert (failed, steps) == (3, 6)
     assert [row["step"] for row in steps_of(run) if row["is_complete"]] == list(range(9))
+
+
+def test_what_trl_measures_is_labelled(tmp_path):
+    program = (
+        "import torch\n"
+        "from trl.extras.profiling import ProfilingContext\n"
+        "with ProfilingContext('vLLM.generate', [], True):\n"
+        "    torch.erfinv(torch.zeros(4))\n"
+    )
+    runs.stepscope("record", "-o", tmp_path / "run", "--", sys.executable, "-c", program)
+    pairs = runs.with_parents(runs.rows(tmp_path / "run"))
+    assert [parent["name"] for parent, row in pairs if row["name"] == "aten::erfinv"] == ["vLLM.generate"]

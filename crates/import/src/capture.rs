@@ -44,7 +44,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 25] = [
+const PROCESS_METADATA_KEYS: [&str; 27] = [
     "process_name",
     "rank",
     "local_rank",
@@ -52,6 +52,8 @@ const PROCESS_METADATA_KEYS: [&str; 25] = [
     "node_rank",
     "restart_count",
     "hook_refused",
+    "framework_refused",
+    "disturbed_by",
     "inputs_refused",
     "stacks_refused",
     "options_not_recorded",

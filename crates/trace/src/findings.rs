@@ -142,6 +142,10 @@ finding_codes! {
         "stretches of a capture cannot be decoded: the records before them were read";
     HookRefused = "capture.hook_refused", Severe,
         "the PyTorch hook could not be proven safe and was not used: no operators were recorded in these processes";
+    FrameworkRefused = "capture.framework_refused", Suspect,
+        "a framework is not as the recorder expects: its steps and phases are not known";
+    Disturbed = "capture.disturbed", Suspect,
+        "settings of the job change what is measured: with them it runs otherwise than without";
     CollectivesRefused = "capture.collectives_refused", Suspect,
         "where PyTorch keeps the metadata of collectives could not be proven: sizes or groups are not known";
     ProcessRunning = "capture.process_running", Info,

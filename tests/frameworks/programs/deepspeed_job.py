@@ -1,7 +1,8 @@
 """Trains with DeepSpeed's engine on the CPU, in two groups of parameters, and prints its own counts as JSON.
 
 Arguments: stage of ZeRO, batches that make a step, batches, and more words: ``overflow`` has all but the last steps
-overflow, ``plain`` calls ``loss.backward()``, ``critic`` trains a second engine in each turn of the loop.
+overflow, ``plain`` calls ``loss.backward()``, ``critic`` trains a second engine in each turn of the loop, ``disturbed`` has
+DeepSpeed measure by itself, ``tutorial`` profiles as DeepSpeed's page on PyTorch's profiler does.
 """
 
 import json
@@ -41,9 +42,38 @@ def engine():
     }
     if overflows:
         config["fp16"] = {"enabled": True, "initial_scale_power": 16, "loss_scale_window": 2, "hysteresis": 1}
+    if "disturbed" in sys.argv:
+        config.update(wall_clock_breakdown=True, comms_logger={"enabled": True})
     return deepspeed.initialize(model=model, optimizer=torch.optim.AdamW(groups), config=config)[0]
 
 
+if "tutorial" in sys.argv:
+    from torch.profiler import ProfilerActivity, profile, record_function, tensorboard_trace_handler
+
+    model_engine, inputs = engine(), torch.ones(4, 16)
+    with torch.profiler.profile(
+        schedule=torch.profiler.schedule(wait=5, warmup=2, active=6, repeat=2),
+        on_trace_ready=tensorboard_trace_handler,
+        with_stack=True,
+    ) as profiler:
+        for _ in range(batches):
+            loss = model_engine(inputs).pow(2).sum()
+            model_engine.backward(loss)
+            model_engine.step()
+            profiler.step()
+    with profile(record_shapes=True) as prof:
+        with record_function("model_forward"):
+            model_engine(inputs)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as prof:
+        with record_function("model_forward"):
+            model_engine(inputs)
+    print(prof.key_averages().table(sort_by="cuda_time_total", row_limit=10))
+    # There is no GPU here: PyTorch refuses to profile that alone.
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, record_shapes=True) as prof:
+        model_engine(inputs)
+    print(prof.key_averages().table(sort_by="self_cuda_memory_usage", row_limit=10))
+    print(json.dumps({"steps": model_engine.global_steps}))
+    sys.exit()
 engines = [engine() for _ in range(1 + critic)]
 for _ in range(batches):
     for one in engines:

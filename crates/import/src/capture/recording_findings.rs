@@ -37,6 +37,14 @@ pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
     if let Some(reason) = metadata_value(capture, "inputs_refused") {
         findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
     }
+    if let Some(reason) = metadata_value(capture, "framework_refused") {
+        findings.add(FindingCode::FrameworkRefused, || format!("{}: {reason}", who()));
+    }
+    for setting in
+        metadata_value(capture, "disturbed_by").unwrap_or_default().split("; ").filter(|text| !text.is_empty())
+    {
+        findings.add(FindingCode::Disturbed, || format!("{}: {setting}", who()));
+    }
     memory::report(capture, &who, findings);
     device::report(capture, &who, findings);
     if let Some(reason) = metadata_value(capture, "collectives_refused") {
