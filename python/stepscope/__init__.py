@@ -6,7 +6,7 @@ Record a job from the command line with ``stepscope record -- python train.py``;
 Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
 """
 
-__all__ = ["Run", "annotate", "keep", "open", "step_end", "view"]
+__all__ = ["Run", "annotate", "keep", "log_to", "open", "step_end", "view"]
 
 
 def open(path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
@@ -124,6 +124,38 @@ def step_end(kind="train", micro=False):
     steps = sys.modules.get("stepscope._steps")
     if steps is not None:
         steps.step_ended(steps.PROGRAM, steps.PROGRAM, kind, micro)
+
+
+def log_to(run=None, tracker=None, name="stepscope"):
+    """Hand a run to a tracker of experiments: the report as a page, the trace, and about twenty numbers.
+
+    Only rank 0 does, after its recording has ended. Nothing that goes wrong here fails in the program.
+
+    Parameters
+    ----------
+    run : str, os.PathLike or profile, optional
+        The run; by default the one that this process has recorded.
+    tracker : optional
+        ``"wandb"``, ``"mlflow"`` or ``"clearml"``; a run of W&B, a task of ClearML, or a ``SummaryWriter``; by default the
+        one of the first three that the program has begun to log to.
+    name : str
+        What its entries are called.
+
+    Returns
+    -------
+    str or None
+        The tracker that has it; None where there is none.
+    """
+    from stepscope._trackers import log_to
+
+    return log_to(run, tracker, name)
+
+
+def load_ipython_extension(ipython):
+    """``%load_ext stepscope``: a cell that begins with ``%%stepscope`` is recorded, and its report is shown."""
+    from stepscope._notebook import load
+
+    load(ipython)
 
 
 def __getattr__(name):

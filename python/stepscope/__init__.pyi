@@ -6,7 +6,7 @@ from typing import Any, Callable, Literal, Protocol, TypeVar
 from stepscope._run import Run as Run
 from stepscope._view import View
 
-__all__ = ["Run", "annotate", "keep", "open", "step_end", "view"]
+__all__ = ["Run", "annotate", "keep", "log_to", "open", "step_end", "view"]
 __version__: str
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -25,6 +25,8 @@ def open(
     join: bool = False,
     memory: int | None = None,
 ) -> Run: ...
+def log_to(run: Any = ..., tracker: Any = ..., name: str = ...) -> str | None: ...
+def load_ipython_extension(ipython: Any) -> None: ...
 def step_end(kind: str = ..., micro: bool = ...) -> None: ...
 def view(
     *paths: str | PathLike[str],

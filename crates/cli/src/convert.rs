@@ -123,7 +123,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
 }
 
 /// True where a file lies, or a folder that holds something.
-fn is_taken(output: &Path) -> bool {
+pub(crate) fn is_taken(output: &Path) -> bool {
     match std::fs::read_dir(output) {
         Ok(mut entries) => entries.next().is_some(),
         Err(_) => output.symlink_metadata().is_ok(),

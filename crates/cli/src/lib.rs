@@ -6,6 +6,7 @@ mod color;
 mod compare;
 mod convert;
 mod doctor;
+mod export;
 mod failure;
 mod line_wrap;
 mod opening;
@@ -51,6 +52,7 @@ enum Command {
     Compare(compare::CompareArguments),
     #[command(visible_alias = "merge")]
     Convert(convert::ConvertArguments),
+    Export(export::ExportArguments),
     Recover(recover::RecoverArguments),
     Doctor(doctor::DoctorArguments),
 }
@@ -75,6 +77,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };

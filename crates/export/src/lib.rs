@@ -19,9 +19,12 @@ mod html;
 mod markdown;
 mod memory_timeline;
 mod numbering;
+mod numbers;
 mod perfetto;
+mod protobuf;
 mod save;
 mod tables;
+mod tensorboard;
 
 pub use arrow::{record_batch, write_arrow, write_result};
 pub use chrome::{ProfileOptions, write_chrome, write_chrome_of_rank};
@@ -31,9 +34,11 @@ pub use format::Format;
 pub use html::report_html;
 pub use markdown::{report_markdown, result_markdown};
 pub use memory_timeline::save_memory_timeline;
+pub use numbers::report_numbers;
 pub use perfetto::write_perfetto;
 pub use save::{RANK_PLACE, save_ranks, save_recording, save_trace, save_window, write_trace};
 pub use tables::{write_slices, write_tables};
+pub use tensorboard::tensorboard_events;
 
 #[cfg(test)]
 mod tests {

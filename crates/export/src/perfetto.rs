@@ -7,12 +7,11 @@ mod counters;
 mod descriptors;
 mod details;
 mod interned;
-mod protobuf;
 mod slices;
 
 use crate::numbering::Numbering;
+use crate::protobuf::Message;
 use interned::Interned;
-use protobuf::Message;
 use std::io::{self, Write};
 use stepscope_trace::Trace;
 

@@ -3,55 +3,62 @@
 const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const LENGTH: u32 = 2;
+const FIXED_32: u32 = 5;
 
 /// A message under way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Message {
+pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
     }
 
     /// A `uint64`, `bool` or enumeration.
-    pub(super) fn number(&mut self, field: u32, value: u64) {
+    pub(crate) fn number(&mut self, field: u32, value: u64) {
         self.tag(field, VARINT);
         self.varint(value);
     }
 
     /// An `int64` or `int32`: negative ones take ten bytes.
-    pub(super) fn int(&mut self, field: u32, value: i64) {
+    pub(crate) fn int(&mut self, field: u32, value: i64) {
         self.number(field, value as u64);
     }
 
     /// A `fixed64`.
-    pub(super) fn fixed(&mut self, field: u32, value: u64) {
+    pub(crate) fn fixed(&mut self, field: u32, value: u64) {
         self.tag(field, FIXED_64);
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
     /// A `double`.
-    pub(super) fn double(&mut self, field: u32, value: f64) {
+    pub(crate) fn double(&mut self, field: u32, value: f64) {
         self.fixed(field, value.to_bits());
     }
 
+    /// A `float`.
+    pub(crate) fn float(&mut self, field: u32, value: f32) {
+        self.tag(field, FIXED_32);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
     /// A `string`.
-    pub(super) fn text(&mut self, field: u32, value: &str) {
+    pub(crate) fn text(&mut self, field: u32, value: &str) {
         self.data(field, value.as_bytes());
     }
 
     /// A message inside this one.
-    pub(super) fn message(&mut self, field: u32, message: &Message) {
+    pub(crate) fn message(&mut self, field: u32, message: &Message) {
         self.data(field, &message.bytes);
     }
 
