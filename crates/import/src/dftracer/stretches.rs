@@ -130,6 +130,8 @@ impl<'r> Stretches<'r> {
         self.begin_list(text);
         self.reread_budget = self.reread_budget.saturating_add(text.len());
         let mut scanner = Scanner::new(text);
+        // Of rows that are done with: one that goes on in the next stretch is read again.
+        let mut repaired = 0;
         let mut at = 0;
         loop {
             at += between_rows(&text[at..], &mut self.is_open_list);
@@ -157,32 +159,41 @@ impl<'r> Stretches<'r> {
                     at = scanner.at();
                 }
                 Err(Stop::End) if !is_last && text.len() - at < MAX_ROW_BYTES => break,
-                Err(stop) => at = self.go_on_after(text, at, scanner.at(), is_last && stop == Stop::End),
+                Err(stop) => match self.go_on_after(text, at, scanner.at(), (is_last, stop)) {
+                    Some(next) => at = next,
+                    None => break,
+                },
             }
+            repaired = scanner.missing_numbers();
         }
-        self.rows.builder.findings.add_count(FindingCode::RepairedNumber, scanner.missing_numbers());
+        self.rows.builder.findings.add_count(FindingCode::RepairedNumber, repaired);
         at.min(text.len())
     }
 
     /// After a broken row that begins at `start` and was read up to `reached`: the next place where a row begins, even
-    /// inside what was already passed, since a cut string may have swallowed whole rows.
-    fn go_on_after(&mut self, text: &[u8], start: usize, reached: usize, is_at_end: bool) -> usize {
-        let from = match self.reread_budget.checked_sub(reached - start) {
-            Some(left) => {
-                self.reread_budget = left;
-                start + 1
-            }
-            None => reached.max(start + 1),
-        };
-        let next = next_row(text, from);
-        if next.is_none() && is_at_end {
+    /// inside what was already passed, since a cut string may have swallowed whole rows. `None` when that may be in the
+    /// next stretch.
+    fn go_on_after(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        reached: usize,
+        (is_last, stop): (bool, Stop),
+    ) -> Option<usize> {
+        let left = self.reread_budget.checked_sub(reached - start);
+        let next = next_row(text, if left.is_some() { start + 1 } else { reached.max(start + 1) });
+        if next.is_none() && !is_last && text.len() - start < MAX_ROW_BYTES {
+            return None;
+        }
+        self.reread_budget = left.unwrap_or(self.reread_budget);
+        if next.is_none() && is_last && stop == Stop::End {
             self.is_cut = true;
             let location = self.rows.location(self.before + start);
             self.rows.builder.findings.add(FindingCode::TruncatedInput, || location);
-            return text.len();
+            return Some(text.len());
         }
         self.unreadable(start);
-        next.unwrap_or(text.len())
+        Some(next.unwrap_or(text.len()))
     }
 
     fn unreadable(&mut self, at: usize) {
@@ -289,6 +300,18 @@ mod tests {
                 text[at] = byte;
             }
             prop_assert_eq!(format!("{:?}", trace_of(&text, true)), format!("{:?}", trace_of(&text, false)));
+        }
+    }
+
+    #[test]
+    fn a_row_that_breaks_at_the_end_of_a_stretch_is_one_broken_place() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/dftracer/wheel-");
+        let original = std::fs::read(format!("{folder}1.0.5.pfw")).expect("a file");
+        // A line ends within each byte of a row, which lies at an end of a stretch for some of them.
+        for at in 16_900..17_300 {
+            let mut text = original.clone();
+            text[at] = b'\n';
+            assert_eq!(format!("{:?}", trace_of(&text, true)), format!("{:?}", trace_of(&text, false)), "{at}");
         }
     }
 }
