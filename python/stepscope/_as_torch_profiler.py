@@ -62,7 +62,7 @@ class _Replacing(type):
         if not _is_in_place(cls):
             # Somebody's own class made of it.
             return super().__call__(*args, **kwargs)
-        caller = sys._getframe(1).f_globals.get("__name__", "")
+        caller = sys._getframe(1).f_globals.get("__name__") or ""
         is_own = caller.split(".")[0] in _OWN_CALLERS
         return (cls.original if is_own else cls.__base__)(*args, **kwargs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 
-from stepscope import _recorder, _steps
+from stepscope import _recorder, _recording, _steps
 from stepscope._annotate import annotate
 
 #: Of several engines, as of an actor and a critic, the one whose steps count.
@@ -90,10 +90,11 @@ def _step(function, engine, *args, **kwargs):
 
 
 def _begin(engine):
-    """The engine begins to train: from here on, since what ran before belongs to no step."""
-    if "_stepscope_is_known" in engine.__dict__ or not _recorder.is_open():
+    """The engine begins to train, in this capture: from here on, since what ran before belongs to no step."""
+    capture = _recording.capture()
+    if engine.__dict__.get("_stepscope_capture") == capture or not _recorder.is_open():
         return
-    engine._stepscope_is_known = True
+    engine._stepscope_capture = capture
     if not _steps.is_marked() and _primary.is_stepped_by(engine):
         _steps.loop_begins(_steps.ENGINE, _primary)
     disturbing = [f"DeepSpeed's {name} {does}" for name, does in _DISTURBING.items() if _is_on(engine, name)]

@@ -1,16 +1,24 @@
 """Does something as soon as a module is loaded, such as telling Dynamo how to trace what it cannot look into."""
 
+from __future__ import annotations
+
 import importlib.abc
 import importlib.util
 import sys
+from collections.abc import Callable
+
+#: What is done when a module is loaded, by its name.
+_waiting: dict[str, list[Callable[[], object]]] = {}
 
 
 def when_loaded(register, name="torch._dynamo"):
     """Call ``register()`` now when the module is loaded, else as soon as it is; what goes wrong then is left aside."""
     if name in sys.modules:
         _attempt(register)
-    else:
-        sys.meta_path.insert(0, _Finder(name, register))
+        return
+    _waiting.setdefault(name, []).append(register)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
 
 
 def _attempt(register):
@@ -21,30 +29,33 @@ def _attempt(register):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the module as everybody else would."""
+    """Finds the modules that are waited for as everybody else would."""
 
-    def __init__(self, name, register):
-        self._name, self._register = name, register
-        self._is_asking = False
+    def __init__(self):
+        self._asking = set()
 
     def find_spec(self, name, path=None, target=None):
-        if name != self._name or self._is_asking:
+        if name not in _waiting or name in self._asking:
             return None
-        self._is_asking = True
+        self._asking.add(name)
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self._is_asking = False
+            self._asking.discard(name)
         if spec is None or spec.loader is None:
             return None
         # Shadows the method of this one loader, and only once.
-        execute, register, finder = spec.loader.exec_module, self._register, self
+        execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            if finder in sys.meta_path:
-                sys.meta_path.remove(finder)
-            _attempt(register)
+            for register in _waiting.pop(name, ()):
+                _attempt(register)
+            if not _waiting and self in sys.meta_path:
+                sys.meta_path.remove(self)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+_finder = _Finder()
