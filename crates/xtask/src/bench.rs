@@ -15,7 +15,7 @@ use std::process::Command;
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
         [] => {
-            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `ui` or `ui-ranks`"
+            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `ui` or `ui-ranks`"
                 .into())
         }
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
 
 /// Runs `benches/NAME.py` in the development environment.
 fn script(name: &str, arguments: &[String]) -> Result<(), String> {
-    let environment = PythonEnv::ready()?;
+    let environment = if name == "frameworks" { PythonEnv::with_frameworks() } else { PythonEnv::ready() }?;
     environment.install_stepscope(&[])?;
     child::run(environment.command("python").arg(format!("benches/{name}.py")).args(arguments))
 }
