@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 framework, steps, watched = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "watched"
 if not watched and "stepscope" in sys.modules:
@@ -16,6 +17,8 @@ if not watched and "stepscope" in sys.modules:
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 
+# Lightning asks MPI whether it runs below it; the library of this environment lies in the one beside it.
+os.environ.setdefault("MPI4PY_LIBMPI", str(Path(torch.__file__).parents[3]))
 torch.set_num_threads(1)
 WIDTH, BATCH = 512, 64
 model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(6)])
