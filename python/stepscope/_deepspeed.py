@@ -97,7 +97,10 @@ def _begin(engine):
     engine._stepscope_capture = capture
     if not _steps.is_marked() and _primary.is_stepped_by(engine):
         _steps.loop_begins(_steps.ENGINE, _primary)
-    disturbing = [f"DeepSpeed's {name} {does}" for name, does in _DISTURBING.items() if _is_on(engine, name)]
+    try:
+        disturbing = [f"DeepSpeed's {name} {does}" for name, does in _DISTURBING.items() if _is_on(engine, name)]
+    except Exception:
+        disturbing = ()  # An engine that answers otherwise trains as ever.
     if disturbing:
         _recorder.set_fact("disturbed_by", "; ".join(disturbing))
 
@@ -129,7 +132,7 @@ class _counting:
     """A step ends where the engine's counter has grown, also when an overflow skipped the optimizer; else a part of one."""
 
     def __init__(self, engine):
-        self._engine, self._before = engine, engine.global_steps
+        self._engine, self._before = engine, getattr(engine, "global_steps", None)
 
     def __enter__(self):
         pass

@@ -67,6 +67,14 @@ def test_a_backward_pass_that_the_engine_does_not_begin_is_labelled(tmp_path):
     assert steps_of(run) == list(range(counted["steps"]))
 
 
+def test_a_batch_of_a_pipeline_is_a_step(tmp_path):
+    run = tmp_path / "run"
+    assert record(run, 0, 2, 10, "pipeline") == {"steps": 5}
+    assert steps_of(run) == list(range(5))
+    labels = Counter(row["name"] for row in runs.rows(run) if row["kind"] == "label")
+    assert (labels["train_batch"], labels["fwd"], labels["bwd"], labels["train micro-step"]) == (5, 10, 10, 0)
+
+
 def test_its_tutorial_as_it_stands(tmp_path):
     run = tmp_path / "run"
     command = ["--as-torch-profiler", "-o", run, "--", sys.executable, PROGRAM, "1", "2", "32", "tutorial"]

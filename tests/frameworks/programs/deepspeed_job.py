@@ -2,7 +2,7 @@
 
 Arguments: stage of ZeRO, batches that make a step, batches, and more words: ``overflow`` has all but the last steps
 overflow, ``plain`` calls ``loss.backward()``, ``critic`` trains a second engine in each turn of the loop, ``disturbed`` has
-DeepSpeed measure by itself, ``tutorial`` profiles as DeepSpeed's page on PyTorch's profiler does.
+DeepSpeed measure by itself, ``tutorial`` profiles as DeepSpeed's page on PyTorch's profiler does, ``pipeline`` trains an engine that runs whole batches.
 """
 
 import json
@@ -47,6 +47,17 @@ def engine():
     return deepspeed.initialize(model=model, optimizer=torch.optim.AdamW(groups), config=config)[0]
 
 
+if "pipeline" in sys.argv:
+    deepspeed.init_distributed("gloo")
+    layers = [torch.nn.Linear(16, 16), torch.nn.Linear(16, 1)]
+    net = deepspeed.pipe.PipelineModule(layers=layers, num_stages=1, loss_fn=torch.nn.functional.mse_loss)
+    config = {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": accumulated}
+    pipeline = deepspeed.initialize(model=net, optimizer=torch.optim.AdamW(net.parameters()), config=config)[0]
+    data = iter([(torch.ones(4, 16), torch.zeros(4, 1))] * batches)
+    for _ in range(batches // accumulated):
+        pipeline.train_batch(data_iter=data)
+    print(json.dumps({"steps": pipeline.global_steps}))
+    sys.exit()
 if "tutorial" in sys.argv:
     from torch.profiler import ProfilerActivity, profile, record_function, tensorboard_trace_handler
 
