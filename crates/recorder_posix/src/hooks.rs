@@ -12,6 +12,7 @@ mod hdf5;
 mod loads;
 mod maps;
 mod mpi;
+mod mpi_split;
 mod names;
 mod others;
 mod positions;
@@ -52,5 +53,5 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Hook> {
 
 /// Those that the system does not find here, wherever this library stands.
 pub(crate) fn of_libraries() -> impl Iterator<Item = &'static Hook> {
-    [hdf5::HOOKS, mpi::HOOKS, uring::HOOKS].into_iter().flatten()
+    [hdf5::HOOKS, mpi::HOOKS, mpi_split::HOOKS, uring::HOOKS].into_iter().flatten()
 }

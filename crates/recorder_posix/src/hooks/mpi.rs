@@ -16,34 +16,29 @@ use stepscope_recorder::ForkLock;
 use stepscope_recorder::IoFunction::{
     self, MpiFileClose, MpiFileDelete, MpiFileIread, MpiFileIreadAll, MpiFileIreadAt, MpiFileIreadAtAll,
     MpiFileIreadShared, MpiFileIwrite, MpiFileIwriteAll, MpiFileIwriteAt, MpiFileIwriteAtAll, MpiFileIwriteShared,
-    MpiFileOpen, MpiFilePreallocate, MpiFileRead, MpiFileReadAll, MpiFileReadAllBegin, MpiFileReadAllEnd,
-    MpiFileReadAt, MpiFileReadAtAll, MpiFileReadAtAllBegin, MpiFileReadAtAllEnd, MpiFileReadOrdered,
-    MpiFileReadOrderedBegin, MpiFileReadOrderedEnd, MpiFileReadShared, MpiFileSeek, MpiFileSetSize, MpiFileSetView,
-    MpiFileSync, MpiFileWrite, MpiFileWriteAll, MpiFileWriteAllBegin, MpiFileWriteAllEnd, MpiFileWriteAt,
-    MpiFileWriteAtAll, MpiFileWriteAtAllBegin, MpiFileWriteAtAllEnd, MpiFileWriteOrdered, MpiFileWriteOrderedBegin,
-    MpiFileWriteOrderedEnd, MpiFileWriteShared,
+    MpiFileOpen, MpiFilePreallocate, MpiFileRead, MpiFileReadAll, MpiFileReadAt, MpiFileReadAtAll, MpiFileReadOrdered,
+    MpiFileReadShared, MpiFileSeek, MpiFileSetSize, MpiFileSetView, MpiFileSync, MpiFileWrite, MpiFileWriteAll,
+    MpiFileWriteAt, MpiFileWriteAtAll, MpiFileWriteOrdered, MpiFileWriteShared,
 };
 
 /// Any handle.
-type Handle = usize;
+pub(super) type Handle = usize;
 /// A place in a file, in elements of its view.
-type Offset = i64;
+pub(super) type Offset = i64;
 
 own_errors!(Status(c_int), 16, |status| status != 0);
 
 /// Files that are open, by their handles.
 static OPEN: ForkLock<BTreeMap<Handle, &'static File>> = ForkLock::new(BTreeMap::new());
 
-/// What a split collective, of which a file has one at a time, asked for when it began.
+/// What a call asks for.
 #[derive(Clone, Copy)]
-struct Begun {
-    /// A copy of its type: the program may give up its own before the end.
-    of: Handle,
-    asked: Option<u64>,
-    offset: Option<u64>,
+pub(super) struct Asked {
+    /// The type of its elements.
+    pub(super) of: Handle,
+    pub(super) asked: Option<u64>,
+    pub(super) offset: Option<u64>,
 }
-
-static BEGUN: ForkLock<BTreeMap<Handle, Begun>> = ForkLock::new(BTreeMap::new());
 
 /// Of those that begin at address 0 or 1 there is none: the program wants none.
 const NO_STATUS: usize = 1;
@@ -60,14 +55,6 @@ fn count_of(status: *const c_void, of: Handle, count: *mut c_int) -> Status {
     real!(MPI_Get_count(status: *const c_void, of: Handle, count: *mut c_int) -> Status)
 }
 
-fn copy_of_type(of: Handle, copy: *mut Handle) -> Status {
-    real!(MPI_Type_dup(of: Handle, copy: *mut Handle) -> Status)
-}
-
-fn free_type(of: *mut Handle) -> Status {
-    real!(MPI_Type_free(of: *mut Handle) -> Status)
-}
-
 fn position(file: Handle, offset: *mut Offset) -> Status {
     real!(MPI_File_get_position(file: Handle, offset: *mut Offset) -> Status)
 }
@@ -77,14 +64,14 @@ fn byte_offset(file: Handle, offset: Offset, bytes: *mut Offset) -> Status {
 }
 
 /// What a function without an error has written.
-fn told<T: Default>(ask: impl FnOnce(*mut T) -> Status) -> Option<T> {
+pub(super) fn told<T: Default>(ask: impl FnOnce(*mut T) -> Status) -> Option<T> {
     let mut value = T::default();
     (!ask(&raw mut value).is_failed()).then_some(value)
 }
 
 /// Where a call begins.
 #[derive(Clone, Copy)]
-enum Place {
+pub(super) enum Place {
     /// At this element of the view.
     At(Offset),
     /// Where the file stands for this process.
@@ -93,7 +80,7 @@ enum Place {
     Shared,
 }
 
-fn place_of(file: Handle, place: Place) -> Option<u64> {
+pub(super) fn place_of(file: Handle, place: Place) -> Option<u64> {
     let offset = match place {
         Place::At(offset) => offset,
         Place::Own => told(|offset| position(file, offset))?,
@@ -103,7 +90,7 @@ fn place_of(file: Handle, place: Place) -> Option<u64> {
 }
 
 /// The file of a handle, when it is watched.
-fn open_file(handle: Handle) -> Option<&'static File> {
+pub(super) fn open_file(handle: Handle) -> Option<&'static File> {
     if !is_on() {
         return None;
     }
@@ -112,7 +99,7 @@ fn open_file(handle: Handle) -> Option<&'static File> {
 }
 
 /// The bytes of as many elements of a type.
-fn bytes_of(count: i64, of: Handle) -> Option<u64> {
+pub(super) fn bytes_of(count: i64, of: Handle) -> Option<u64> {
     let size = told(|size| type_size(of, size)).and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
     u64::try_from(count).ok().map(|count| count.saturating_mul(size))
 }
@@ -134,14 +121,14 @@ fn transfer(
 ) -> Status {
     let Some(file) = open_file(handle) else { return real(status) };
     let (asked, offset) = (bytes_of(count, of), place_of(handle, place));
-    moved(function, file, Begun { of, asked, offset }, status, real)
+    moved(function, file, Asked { of, asked, offset }, status, real)
 }
 
 /// A call after which the library says how much it has moved of what was asked for.
-fn moved(
+pub(super) fn moved(
     function: IoFunction,
     file: &'static File,
-    Begun { of, asked, offset }: Begun,
+    Asked { of, asked, offset }: Asked,
     status: *mut c_void,
     real: impl FnOnce(*mut c_void) -> Status,
 ) -> Status {
@@ -156,39 +143,6 @@ fn moved(
             Call { bytes, asked: asked.filter(|asked| *asked != bytes), offset, ..Call::on(function, Some(file)) }
         },
     )
-}
-
-/// The first part of a split collective.
-fn begin(
-    function: IoFunction,
-    (handle, place): (Handle, Place),
-    (count, of): (i64, Handle),
-    real: impl FnOnce() -> Status,
-) -> Status {
-    let Some(file) = open_file(handle) else { return real() };
-    let (asked, offset) = (bytes_of(count, of), place_of(handle, place));
-    timed(real, |returned| {
-        if !returned.is_failed()
-            && let Some(of) = told(|copy| copy_of_type(of, copy))
-            && let Some(_inside) = Inside::enter()
-        {
-            BEGUN.lock().insert(handle, Begun { of, asked, offset });
-        }
-        Call { asked, offset, ..Call::on(function, Some(file)) }
-    })
-}
-
-/// Its second part.
-fn end(function: IoFunction, handle: Handle, status: *mut c_void, real: impl FnOnce(*mut c_void) -> Status) -> Status {
-    let Some(file) = open_file(handle) else { return real(status) };
-    let begun = Inside::enter().and_then(|_inside| BEGUN.lock().remove(&handle));
-    // It began before anything was recorded.
-    let Some(mut begun) = begun else {
-        return timed(|| real(status), |_| Call::on(function, Some(file)));
-    };
-    let returned = moved(function, file, begun, status, real);
-    free_type(&raw mut begun.of);
-    returned
 }
 
 /// A call that asks for as many elements to be moved, while the program goes on; what was moved it does not say.
@@ -368,52 +322,4 @@ bound_hooks! {
         |real| request_of(MpiFileIwriteShared, (file, Place::Shared), (count.into(), of), real);
     fn MPI_File_iwrite_shared_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle, request: *mut Handle) -> Status
         |real| request_of(MpiFileIwriteShared, (file, Place::Shared), (count, of), real);
-    fn MPI_File_read_all_begin(file: Handle, buffer: *mut c_void, count: c_int, of: Handle) -> Status
-        |real| begin(MpiFileReadAllBegin, (file, Place::Own), (count.into(), of), real);
-    fn MPI_File_read_all_begin_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle) -> Status
-        |real| begin(MpiFileReadAllBegin, (file, Place::Own), (count, of), real);
-    fn MPI_File_read_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status
-        |_real| end(MpiFileReadAllEnd, file, status, |status| {
-            real!(MPI_File_read_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status)
-        });
-    fn MPI_File_read_at_all_begin(file: Handle, offset: Offset, buffer: *mut c_void, count: c_int, of: Handle) -> Status
-        |real| begin(MpiFileReadAtAllBegin, (file, Place::At(offset)), (count.into(), of), real);
-    fn MPI_File_read_at_all_begin_c(file: Handle, offset: Offset, buffer: *mut c_void, count: i64, of: Handle) -> Status
-        |real| begin(MpiFileReadAtAllBegin, (file, Place::At(offset)), (count, of), real);
-    fn MPI_File_read_at_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status
-        |_real| end(MpiFileReadAtAllEnd, file, status, |status| {
-            real!(MPI_File_read_at_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status)
-        });
-    fn MPI_File_read_ordered_begin(file: Handle, buffer: *mut c_void, count: c_int, of: Handle) -> Status
-        |real| begin(MpiFileReadOrderedBegin, (file, Place::Shared), (count.into(), of), real);
-    fn MPI_File_read_ordered_begin_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle) -> Status
-        |real| begin(MpiFileReadOrderedBegin, (file, Place::Shared), (count, of), real);
-    fn MPI_File_read_ordered_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status
-        |_real| end(MpiFileReadOrderedEnd, file, status, |status| {
-            real!(MPI_File_read_ordered_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status)
-        });
-    fn MPI_File_write_all_begin(file: Handle, buffer: *mut c_void, count: c_int, of: Handle) -> Status
-        |real| begin(MpiFileWriteAllBegin, (file, Place::Own), (count.into(), of), real);
-    fn MPI_File_write_all_begin_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle) -> Status
-        |real| begin(MpiFileWriteAllBegin, (file, Place::Own), (count, of), real);
-    fn MPI_File_write_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status
-        |_real| end(MpiFileWriteAllEnd, file, status, |status| {
-            real!(MPI_File_write_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status)
-        });
-    fn MPI_File_write_at_all_begin(file: Handle, offset: Offset, buffer: *mut c_void, count: c_int, of: Handle) -> Status
-        |real| begin(MpiFileWriteAtAllBegin, (file, Place::At(offset)), (count.into(), of), real);
-    fn MPI_File_write_at_all_begin_c(file: Handle, offset: Offset, buffer: *mut c_void, count: i64, of: Handle) -> Status
-        |real| begin(MpiFileWriteAtAllBegin, (file, Place::At(offset)), (count, of), real);
-    fn MPI_File_write_at_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status
-        |_real| end(MpiFileWriteAtAllEnd, file, status, |status| {
-            real!(MPI_File_write_at_all_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status)
-        });
-    fn MPI_File_write_ordered_begin(file: Handle, buffer: *mut c_void, count: c_int, of: Handle) -> Status
-        |real| begin(MpiFileWriteOrderedBegin, (file, Place::Shared), (count.into(), of), real);
-    fn MPI_File_write_ordered_begin_c(file: Handle, buffer: *mut c_void, count: i64, of: Handle) -> Status
-        |real| begin(MpiFileWriteOrderedBegin, (file, Place::Shared), (count, of), real);
-    fn MPI_File_write_ordered_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status
-        |_real| end(MpiFileWriteOrderedEnd, file, status, |status| {
-            real!(MPI_File_write_ordered_end(file: Handle, buffer: *mut c_void, status: *mut c_void) -> Status)
-        });
 }
