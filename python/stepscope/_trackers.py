@@ -94,7 +94,8 @@ def _to_wandb(run, folder, numbers, name):
     artifact = wandb.Artifact(f"{name}-{run.id}", type="profile")
     artifact.add_file(str(folder / "stepscope.pt.trace.json"))
     artifact.add_file(str(folder / "report.html"))
-    run.log_artifact(artifact).wait() if run.settings.mode == "online" else run.log_artifact(artifact)
+    # It has copied the files.
+    run.log_artifact(artifact)
     run.log({f"{name}/report": wandb.Html((folder / "report.html").read_text(encoding="utf-8"))})
     run.summary.update({f"{name}/{key}": value for key, value in numbers.items()})
 
