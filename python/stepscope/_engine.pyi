@@ -143,6 +143,8 @@ class Run:
         group_by: str | None = None,
         compat: str | None = None,
         bucket_ms: str | None = None,
+        depth: str | None = None,
+        top: str | None = None,
     ) -> Envelope:
         """Run one analysis. ValueError when there is no such analysis, rank or step. Ranks are as on the command
         line, as in 0-7."""

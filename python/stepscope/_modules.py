@@ -124,22 +124,56 @@ class _Names:
     def _name_all(self, root, name):
         members = list(root.named_modules())
         keys = {id(module) for _, module in members} - {id(root)}
+        parameters = _parameters(root)
         for path, module in members:
             # What was called by its own before it was known as a part of this model gets its place now.
             if not self._is_named(module) or self._root_of[id(module)] in keys:
-                self._name(module, f"{type(module).__name__}:{name}{'.' if path else ''}{path}")
+                text = f"{type(module).__name__}:{name}{'.' if path else ''}{path}"
+                self._name(module, text, parameters.get(id(module), {}).values())
                 self._root_of[id(module)] = id(root)
 
-    def _name(self, module, name):
+    def _name(self, module, name, parameters):
         key = id(module)
         self._modules[key] = weakref.ref(module, lambda _: self._forget(key))
-        _recorder.name_module(key, name)
+        trained = sum(count for count, is_trained in parameters if is_trained)
+        _recorder.name_module(key, name, (sum(count for count, _ in parameters), trained))
 
     def _forget(self, key):
         _recorder.forget_module(key)
         self._modules.pop(key, None)
         self._root_of.pop(key, None)
         self._searches_in_vain.pop(key, None)
+
+
+def _parameters(root):
+    """By the id of each module in ``root``, by the id of each parameter of it and of the modules in it: how many numbers
+    it has, and whether it is trained."""
+    from torch._C import DisableTorchFunction
+
+    found = {}
+
+    def visit(module):
+        if id(module) not in found:
+            own = found[id(module)] = {}
+            own.update((id(one), _size(one)) for one in module._parameters.values() if one is not None)
+            for child in module._modules.values():
+                if child is not None:
+                    own.update(visit(child))
+        return found[id(module)]
+
+    # A program's modes and subclasses do not hear of it.
+    with DisableTorchFunction():
+        visit(root)
+    return found
+
+
+def _size(parameter):
+    try:
+        # DeepSpeed leaves parameters empty that it has divided among ranks.
+        return int(getattr(parameter, "ds_numel", None) or parameter.numel()), bool(parameter.requires_grad)
+    except Exception:
+        # One that is not made yet has no size.
+        return 0, False
 
 
 _names = _Names()

@@ -25,7 +25,18 @@ class Run:
         self._opened = _engine.open(self._path, **self._joining)
 
     def analyze(
-        self, name, *, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None
+        self,
+        name,
+        *,
+        rank=None,
+        step=None,
+        start_ns=None,
+        end_ns=None,
+        group_by=None,
+        compat=None,
+        bucket_ms=None,
+        depth=None,
+        top=None,
     ):
         """Run one analysis.
 
@@ -44,12 +55,16 @@ class Run:
             out. With ``step``, what lies in both.
         group_by : str, optional
             What a row stands for: ``"name"``, ``"shapes"``, ``"stack"``, ``"module"``, ``"category"``,
-            ``"call"``, ``"launch"``, ``"line"``, ``"file"``, ``"process"`` or ``"properties"``, where the analysis
-            accepts it.
+            ``"call"``, ``"launch"``, ``"line"``, ``"file"``, ``"process"``, ``"class"`` or ``"properties"``, where the
+            analysis accepts it.
         compat : str, optional
             Use the definition of ``"tb"`` or ``"hta"``, where the analysis knows it.
         bucket_ms : float, optional
             Width of a curve's buckets in milliseconds, where the analysis has a curve.
+        depth : int, optional
+            How deep a tree is shown, where rows are one: 0 for its roots alone.
+        top : int, optional
+            How many rows of each depth of a tree are shown, of those that are most of it by one of its measures.
 
         Returns
         -------
@@ -70,6 +85,7 @@ class Run:
         window = _window(start_ns, end_ns)
         bucket = None if bucket_ms is None else format(bucket_ms, "f").rstrip("0").rstrip(".")
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
+        options |= {name: str(value) for name, value in (("depth", depth), ("top", top)) if value is not None}
         return Result(self._opened.analyze(name, rank=_ranks(rank), step=step, **window, **options))
 
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):

@@ -16,6 +16,8 @@ class _Analysis(Protocol):
         group_by: str | None = None,
         compat: str | None = None,
         bucket_ms: float | None = None,
+        depth: int | None = None,
+        top: int | None = None,
     ) -> Result: ...
 
 class Run:
@@ -40,6 +42,8 @@ class Run:
         group_by: str | None = None,
         compat: str | None = None,
         bucket_ms: float | None = None,
+        depth: int | None = None,
+        top: int | None = None,
     ) -> Result: ...
     def view(
         self,

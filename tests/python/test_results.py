@@ -76,5 +76,5 @@ def test_methods_are_documented_by_their_analyses(tmp_path):
             assert method.__name__ == name
             assert method.__doc__.startswith(run.analyze(name)["definition"][:40])
             assert all(f"{heading}\n---" in method.__doc__ for heading in ("Units", "Source", "Edge cases"))
-            keywords = ["rank", "step", "start_ns", "end_ns", "group_by", "compat", "bucket_ms"]
+            keywords = ["rank", "step", "start_ns", "end_ns", "group_by", "compat", "bucket_ms", "depth", "top"]
             assert list(inspect.signature(method).parameters) == keywords

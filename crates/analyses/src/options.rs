@@ -49,6 +49,8 @@ choices! {
         Properties = "properties",
         /// All calls of one process.
         Process = "process",
+        /// All modules of one class at one depth.
+        Class = "class",
         /// One rank.
         Rank = "rank",
         /// One step.
@@ -81,11 +83,13 @@ pub struct Options {
     pub compat: &'static [Compat],
     /// True when it has a curve, whose buckets can be of any width.
     pub bucket: bool,
+    /// True when its rows are a tree, of which only a part can be asked for.
+    pub tree: bool,
 }
 
 impl Options {
     /// No options.
-    pub const NONE: Self = Self { group_by: &[], compat: &[], bucket: false };
+    pub const NONE: Self = Self { group_by: &[], compat: &[], bucket: false, tree: false };
 }
 
 #[cfg(test)]

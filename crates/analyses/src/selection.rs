@@ -22,6 +22,10 @@ pub struct Selection {
     pub compat: Option<Compat>,
     /// Width of a curve's buckets in ns, above 0, for analyses that have a curve.
     pub bucket_ns: Option<i64>,
+    /// How deep a tree is shown; the outermost have depth 0.
+    pub depth: Option<i64>,
+    /// How many rows of each depth of a tree are shown, of those that are most of it by one of its measures.
+    pub top: Option<usize>,
 }
 
 impl Selection {

@@ -39,16 +39,22 @@ pub(crate) struct AnalyzeArguments {
     joined: JoinArguments,
     #[command(flatten)]
     memory: MemoryArgument,
-    /// What a row stands for: name, shapes, stack, module, category, line, file, process or properties, where the analysis
-    /// accepts it
+    /// What a row stands for: name, shapes, stack, module, category, line, file, process, class or properties, where the
+    /// analysis accepts it
     #[arg(long, value_name = "WHAT")]
     group_by: Option<String>,
-    /// Use another tool's definition, tb or hta, where the analysis knows it
+    /// Use another tool's definition, tb, hta or dfanalyzer, where the analysis knows it
     #[arg(long, value_name = "TOOL")]
     compat: Option<String>,
     /// Width of a curve's buckets in milliseconds
     #[arg(long, value_name = "MS")]
     bucket: Option<String>,
+    /// How deep a tree is shown, where rows are one: 0 for its roots alone
+    #[arg(long, value_name = "N")]
+    depth: Option<String>,
+    /// Of each depth of a tree only the N rows that are most of it, by each of its measures
+    #[arg(long, value_name = "N")]
+    top: Option<String>,
     /// Order by this column: the largest numbers first, texts from A to Z
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
@@ -86,6 +92,8 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         group_by: arguments.group_by.clone(),
         compat: arguments.compat.clone(),
         bucket_ms: arguments.bucket.clone(),
+        depth: arguments.depth.clone(),
+        top: arguments.top.clone(),
     };
     let selection = engine::with_options(analysis, arguments.part.selection()?, &texts)?;
     if arguments.columns {

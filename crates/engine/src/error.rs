@@ -56,7 +56,7 @@ pub enum EngineError {
     NotAccepted {
         /// The analysis.
         analysis: &'static str,
-        /// The option: `group-by`, `compat`, `bucket`.
+        /// The option: `group-by`, `compat`, `bucket`, `depth`, `top`.
         option: &'static str,
         /// What was asked for.
         value: String,

@@ -4,7 +4,7 @@ use crate::EngineError;
 use stepscope_analyses::{Analysis, Compat, GroupBy, Selection};
 use stepscope_base::Span;
 
-/// `--group-by`, `--compat` and `--bucket` as written.
+/// `--group-by`, `--compat`, `--bucket`, `--depth` and `--top` as written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OptionTexts {
     /// What a row stands for: `module`.
@@ -13,6 +13,10 @@ pub struct OptionTexts {
     pub compat: Option<String>,
     /// Width of a curve's buckets in ms, with an optional fraction: `0.5`.
     pub bucket_ms: Option<String>,
+    /// How deep a tree is shown: `2`.
+    pub depth: Option<String>,
+    /// How many rows of each depth are shown: `3`.
+    pub top: Option<String>,
 }
 
 /// `selection` with the options in `texts`.
@@ -41,6 +45,18 @@ pub fn with_options(analysis: &Analysis, selection: Selection, texts: &OptionTex
         selection.bucket_ns = ns_of_ms(text).filter(|_| accepted.bucket);
         if selection.bucket_ns.is_none() {
             return refuse("bucket", text, if accepted.bucket { vec!["milliseconds above 0"] } else { vec![] });
+        }
+    }
+    if let Some(text) = &texts.depth {
+        selection.depth = text.parse().ok().filter(|depth| accepted.tree && *depth >= 0);
+        if selection.depth.is_none() {
+            return refuse("depth", text, if accepted.tree { vec!["a number from 0"] } else { vec![] });
+        }
+    }
+    if let Some(text) = &texts.top {
+        selection.top = text.parse().ok().filter(|top| accepted.tree && *top > 0);
+        if selection.top.is_none() {
+            return refuse("top", text, if accepted.tree { vec!["a number from 1"] } else { vec![] });
         }
     }
     Ok(selection)

@@ -25,7 +25,7 @@ use crate::ImportError;
 use crate::collectives;
 use crate::labels::{Label, label_kind};
 use crate::name_tables::{is_communication_call, roles};
-use calls::{ModuleNames, kind_of_call};
+use calls::{ModuleNames, add_module_call, kind_of_call};
 use ops::OpInfos;
 use processes::{ProcessKey, add_other_tracks, add_tracks, process_key, process_of, used_threads};
 pub use rows::{RecordingRows, SliceRow, SliceSink};
@@ -245,9 +245,12 @@ impl AlignedCapture<'_> {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {
                     let name = modules.name(&event, &mut builder.strings);
-                    self.add_call(&event, &tracks, SliceKind::Module, name, builder);
+                    let slice = self.add_call(&event, &tracks, SliceKind::Module, name, builder);
+                    add_module_call(capture, &event, slice, builder);
                 }
-                Some(kind) => self.add_call(&event, &tracks, kind, names[event.name as usize].0, builder),
+                Some(kind) => {
+                    self.add_call(&event, &tracks, kind, names[event.name as usize].0, builder);
+                }
                 None => {
                     let slice = self.add_event(&event, &tracks, &names, &op_infos, builder);
                     dataflow.add(&event, slice, builder);
@@ -287,12 +290,13 @@ impl AlignedCapture<'_> {
         kind: SliceKind,
         name: StringId,
         builder: &mut TraceBuilder,
-    ) {
+    ) -> SliceId {
         let (start_ns, dur_ns) = self.align(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
         if event.is_unfinished {
             builder.set_unfinished(slice);
         }
+        slice
     }
 
     fn add_event(

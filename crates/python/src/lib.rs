@@ -78,7 +78,7 @@ mod _engine {
     impl Run {
         /// Runs the analysis `name`. ValueError when there is no such analysis, rank or step, or the analysis does not
         /// accept an option.
-        #[pyo3(signature = (name, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None))]
+        #[pyo3(signature = (name, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None, depth=None, top=None))]
         #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
         fn analyze(
             &self,
@@ -91,8 +91,10 @@ mod _engine {
             group_by: Option<String>,
             compat: Option<String>,
             bucket_ms: Option<String>,
+            depth: Option<String>,
+            top: Option<String>,
         ) -> PyResult<Envelope> {
-            let texts = OptionTexts { group_by, compat, bucket_ms };
+            let texts = OptionTexts { group_by, compat, bucket_ms, depth, top };
             let analyze = || -> Result<stepscope_engine::Envelope, EngineError> {
                 let window = stepscope_engine::window(start_ns, end_ns)?;
                 let ranks = rank.map(|ranks| ranks.parse::<Ranks>()).transpose()?.unwrap_or_default();

@@ -35,7 +35,7 @@ pub use buffer::{
     innermost, outermost_call, pop_call, pop_calls, pop_outer_call, push_call, set_framework_thread, set_outer_calls,
     set_profiler_state, set_thread_words, thread_words,
 };
-pub use call_names::{CallName, call_name};
+pub use call_names::{CallName, call_name, call_name_with};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
 pub use clock::{MonotonicTicks, ticks};
 pub use counters::{start_counters, stop_counters};

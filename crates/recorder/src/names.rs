@@ -48,14 +48,19 @@ impl Name {
         Self { address: text.as_ptr(), len: Some(text.len()), overload: std::ptr::null() }
     }
 
-    /// The same name of an overload: names that differ in it alone have ids of their own. Of stable names only, whose
-    /// addresses tell them apart; others are looked up by their text alone.
+    /// The same name of an overload: names that differ in it alone have ids of their own. A thread's cache remembers those
+    /// of stable names, whose addresses tell them apart; others would be looked up by their text alone.
     ///
     /// # Safety
     /// `overload` is a zero-terminated string that lives during the call that the name is passed to.
     #[inline(always)]
     pub unsafe fn with_overload(self, overload: *const c_char) -> Self {
         Self { overload, ..self }
+    }
+
+    /// Whether a cache can tell it from others.
+    pub(crate) fn is_cached(self) -> bool {
+        self.len.is_none() || self.overload.is_null()
     }
 
     /// Its bytes.

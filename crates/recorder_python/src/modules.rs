@@ -7,9 +7,9 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use stepscope_recorder::scope;
-use stepscope_recorder::{self as recorder, CallName, call_name};
+use stepscope_recorder::{self as recorder, CallName, call_name_with};
 
 static ENTER: MethodDefinition = MethodDefinition::new(c"enter_module", enter as *const c_void, ONE);
 static LEAVE: MethodDefinition = MethodDefinition::new(c"leave_module", leave as *const c_void, ONE);
@@ -56,10 +56,11 @@ pub(crate) fn module_calls(py: Python<'_>, describe: Py<PyAny>) -> PyResult<(Py<
     }
 }
 
-/// Names the module at an address.
+/// Names the module at an address; `parameters` is how many it has, and how many of them are trained.
 #[pyfunction]
-pub(crate) fn name_module(module: usize, name: &str) {
-    let name = call_name(name);
+pub(crate) fn name_module(module: usize, name: &str, parameters: (u64, u64)) {
+    let size = CString::new(format!("{} {}", parameters.0, parameters.1)).unwrap_or_default();
+    let name = call_name_with(name, &size);
     RECENT.slot(module).set((0, None));
     if let Ok(mut modules) = MODULES.0.try_borrow_mut() {
         modules.iter_mut().for_each(|(names, _)| _ = names.insert(module, name));

@@ -8,7 +8,8 @@ use crate::stacks::Stacks;
 use crate::{Wanted, backward, flops, flows, tree};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use stepscope_capture::{Capture, Thread};
+use stepscope_capture::layout::scope;
+use stepscope_capture::{Capture, Event, Thread};
 
 /// No row: what has no parent.
 pub const NO_ROW: u32 = u32::MAX;
@@ -102,7 +103,7 @@ impl Events {
         if wanted.overloads {
             let rows = (0..order.len()).filter(|at| kept[*at]);
             events.add_overloads(rows.map(|at| match event_source.item(order[at]) {
-                Item::Event(event) => capture.overloads.get(event.name as usize).map_or("", String::as_str),
+                Item::Event(event) => overload_of(capture, &event),
                 _ => "",
             }));
         }
@@ -249,6 +250,12 @@ impl Events {
 
 /// The items that are listed, ordered by start, the longest first; what begins and ends together stays as it was
 /// recorded, memory behind the rest. Of memory there is what no event covers, whatever its thread, and what failed.
+/// The overload of an operator; empty for none, and for calls.
+fn overload_of<'a>(capture: &'a Capture, event: &Event) -> &'a str {
+    let overload = capture.overloads.get(event.name as usize).filter(|_| !scope::is_call(event.scope));
+    overload.map_or("", String::as_str)
+}
+
 fn order_of(capture: &Capture, event_source: &EventSource<'_>, wanted: Wanted) -> Vec<u32> {
     let mut order: Vec<u32> = event_source.ranges().filter(|item| event_source.is_listed(*item)).collect();
     let place = |item: &u32| {

@@ -19,8 +19,8 @@ use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
     Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent,
-    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, Sockets, StackId,
-    Synchronization, Track, TrackId,
+    MemoryEvent, ModuleCall, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, Sockets,
+    StackId, Synchronization, Track, TrackId,
 };
 use stepscope_base::{Span, StringId, StringTable};
 
@@ -88,6 +88,7 @@ pub struct TraceBuilder {
     collectives: Vec<Collective>,
     label_collectives: Vec<Collective>,
     range_numbers: Vec<(SliceId, i64)>,
+    module_calls: Vec<ModuleCall>,
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
     stacks: StackTable,
@@ -234,6 +235,11 @@ impl TraceBuilder {
     /// Adds the number that PyTorch gave to a range.
     pub fn add_range_number(&mut self, slice: SliceId, number: i64) {
         self.range_numbers.push((slice, number));
+    }
+
+    /// Adds what a call says of its module.
+    pub fn add_module_call(&mut self, call: ModuleCall) {
+        self.module_calls.push(call);
     }
 
     /// Adds an allocation or a free; `op` is resolved by the builder.

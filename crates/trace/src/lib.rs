@@ -20,6 +20,7 @@ mod io;
 mod joined;
 mod memory;
 mod merge;
+mod module_calls;
 mod ops;
 mod process_groups;
 mod reduced;
@@ -51,6 +52,7 @@ pub use io::{IoAction, IoEvent, IoLayer};
 pub use joined::{ClockSource, Joined};
 pub use memory::MemoryEvent;
 pub use merge::merge;
+pub use module_calls::{ModuleCall, ModuleSize};
 pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
 pub use process_groups::ProcessGroup;
 pub use reduced::Reduced;
@@ -101,6 +103,8 @@ pub struct Trace {
     pub roles: Vec<(StringId, SliceRole)>,
     /// The numbers that PyTorch gave to ranges while an execution trace was recorded, ordered by slice.
     pub range_numbers: Vec<(SliceId, i64)>,
+    /// What calls of modules say of their modules, ordered by slice.
+    pub module_calls: Vec<ModuleCall>,
     /// Allocations and frees, ordered by time.
     pub memory: Vec<MemoryEvent>,
     /// Allocations that failed, ordered by time: `bytes` were asked for, and there is no address.

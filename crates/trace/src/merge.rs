@@ -4,8 +4,8 @@ use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
-    Collective, Counter, DataflowRange, Device, DeviceEvent, DeviceId, Flow, Instants, IoEvent, MemoryEvent, OpInfo,
-    OpInputs, OpInputsId, ProcessId, SliceId, StackId, Step, Synchronization, Trace, TrackId,
+    Collective, Counter, DataflowRange, Device, DeviceEvent, DeviceId, Flow, Instants, IoEvent, MemoryEvent,
+    ModuleCall, OpInfo, OpInputs, OpInputsId, ProcessId, SliceId, StackId, Step, Synchronization, Trace, TrackId,
 };
 use std::collections::BTreeMap;
 use stepscope_base::{Span, StringId};
@@ -162,6 +162,11 @@ impl Merged {
         }));
         trace.roles.extend(part.roles.iter().map(|(name, role)| (ids.string(*name), *role)));
         trace.range_numbers.extend(part.range_numbers.iter().map(|(slice, number)| (ids.slice(*slice), *number)));
+        trace.module_calls.extend(part.module_calls.iter().map(|row| ModuleCall {
+            slice: ids.slice(row.slice),
+            class: ids.string(row.class),
+            ..*row
+        }));
         trace.memory.extend(part.memory.iter().map(|event| ids.memory(event)));
         trace.out_of_memory.extend(part.out_of_memory.iter().map(|event| ids.memory(event)));
         trace.io.extend(part.io.iter().map(|row| IoEvent {

@@ -26,6 +26,7 @@ impl Trace {
         let mut trace = self.with_slices(&kept);
         trace.synchronizations.clear();
         trace.range_numbers.clear();
+        trace.module_calls.clear();
         trace.dataflow.clear();
         trace.flows.clear();
         trace.ops.inputs = vec![OpInputs::UNKNOWN];

@@ -60,6 +60,7 @@ impl Trace {
                     .io
                     .iter()
                     .all(|call| is_slice(call.slice) && [call.file, call.other_file].into_iter().all(is_text))
+                && self.module_calls.iter().all(|call| is_slice(call.slice) && is_text(call.class))
                 && self.roles.iter().all(|(name, _)| is_text(*name))
                 && self.steps.iter().all(|step| step.process.index() < self.processes.len())
                 && self.clocks.iter().all(|clock| clock.process.index() < self.processes.len())

@@ -70,6 +70,9 @@ impl Trace {
             }),
             roles: self.roles.clone(),
             range_numbers: only(&self.range_numbers, |(slice, number)| Some((of_slice(*slice)?, *number))),
+            module_calls: only(&self.module_calls, |row| {
+                of_slice(row.slice).map(|slice| crate::ModuleCall { slice, ..*row })
+            }),
             io: only(&self.io, |row| of_slice(row.slice).map(|slice| crate::IoEvent { slice, ..*row })),
             dataflow: only(&self.dataflow, |row| {
                 of_slice(row.slice).map(|slice| crate::DataflowRange { slice, ..*row })

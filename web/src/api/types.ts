@@ -101,6 +101,7 @@ export interface AnalysisInfo {
     readonly group_by: readonly string[];
     readonly compat: readonly string[];
     readonly bucket: boolean;
+    readonly tree: boolean;
   };
 }
 

@@ -54,7 +54,7 @@ export function unitOf(name: string, cell: Cell): Unit {
   if (name.endsWith("_ratio")) return "ratio";
   // Calls of a step, in a comparison.
   if (name === "a_count" || name === "b_count") return "plain";
-  if (name === "calls_per_s") return "count";
+  if (name === "calls_per_s" || name === "forward_flops_per_s") return "count";
   return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
 }
 

@@ -1,5 +1,6 @@
 //! What each module did itself, then summed towards the root.
 
+use super::profile::{ModuleProfile, forward_ns};
 use super::{ModuleRow, PassTime};
 use crate::context::Shared;
 use crate::flops::Works;
@@ -10,7 +11,8 @@ use crate::windows::Windows;
 use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use stepscope_trace::{SliceId, Trace};
+use stepscope_base::StringId;
+use stepscope_trace::{ModuleCall, ModuleSize, SliceId, Trace};
 
 /// What a module did without the modules that it calls.
 #[derive(Clone, Copy, Default)]
@@ -20,7 +22,10 @@ struct Own {
     host_ns: [i64; 2],
     device_ns: [i64; 2],
     allocated_bytes: i64,
-    flops: Option<i64>,
+    /// Operations, forward and backward.
+    flops: [Option<i64>; 2],
+    /// Multiplications with an addition of the forward pass.
+    forward_macs: Option<i64>,
     /// When the first of it begins; `None` when nothing of it was asked for.
     first_ns: Option<i64>,
 }
@@ -31,9 +36,10 @@ impl Own {
         for pass in 0..2 {
             add(&mut self.host_ns[pass], other.host_ns[pass]);
             add(&mut self.device_ns[pass], other.device_ns[pass]);
+            add_known(&mut self.flops[pass], other.flops[pass]);
         }
         add(&mut self.allocated_bytes, other.allocated_bytes);
-        add_known(&mut self.flops, other.flops);
+        add_known(&mut self.forward_macs, other.forward_macs);
         self.first_ns = [self.first_ns, other.first_ns].into_iter().flatten().min();
     }
 }
@@ -96,8 +102,12 @@ impl Account {
             }
         }
         for (op, work) in context.get::<Works>().iter().filter(|(op, _)| is_asked[*op as usize]) {
-            if let Some((own, _)) = self.own(trace, tree.slice[op as usize]) {
-                add_known(&mut own.flops, Some(work.flops));
+            if let Some((own, context)) = self.own(trace, tree.slice[op as usize]) {
+                add_known(&mut own.flops[usize::from(context.is_backward)], Some(work.flops));
+                if !context.is_backward {
+                    let macs = if work.is_product { work.flops / 2 } else { 0 };
+                    add_known(&mut own.forward_macs, Some(macs));
+                }
             }
         }
     }
@@ -114,13 +124,44 @@ pub(crate) struct ModuleTree {
 struct Node {
     name: Arc<str>,
     parent: Option<u32>,
+    kind: Kind,
     own: Own,
+}
+
+/// What is known of a module beside its calls.
+#[derive(Clone, Default)]
+struct Kind {
+    class: Option<Arc<str>>,
+    size: Option<ModuleSize>,
+}
+
+impl Kind {
+    /// Takes over what another call or rank knows: the largest size.
+    fn learn(&mut self, class: Option<&Arc<str>>, size: Option<ModuleSize>) {
+        if self.class.is_none() {
+            self.class = class.cloned();
+        }
+        self.size = self.size.max(size);
+    }
+
+    /// Of each node.
+    fn of_nodes(trace: &Trace, contexts: &ModuleContexts) -> Vec<Self> {
+        let mut kinds = vec![Self::default(); contexts.nodes.len()];
+        let mut classes: FxHashMap<StringId, Arc<str>> = FxHashMap::default();
+        for ModuleCall { slice, class, size } in &trace.module_calls {
+            let Some(context) = contexts.get(*slice) else { continue };
+            let class = classes.entry(*class).or_insert_with(|| trace.strings.get(*class).into());
+            kinds[context.module as usize].learn(Some(class), *size);
+        }
+        kinds
+    }
 }
 
 impl Shared for ModuleTree {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let AnalysisContext { trace, selection, .. } = *context;
         let contexts = ModuleContexts::of(trace);
+        let kinds = Kind::of_nodes(trace, &contexts);
         let own = vec![Own::default(); contexts.nodes.len()];
         let mut account = Account { contexts, own };
         if account.own.is_empty() {
@@ -130,8 +171,9 @@ impl Shared for ModuleTree {
         account.add_device_time(trace, selection);
         account.add_memory_and_work(context);
         let name = |id| trace.strings.get(id).into();
-        let nodes = account.contexts.nodes.iter().zip(account.own);
-        let nodes = nodes.map(|(node, own)| Node { name: name(node.name), parent: node.parent, own }).collect();
+        let nodes = account.contexts.nodes.iter().zip(account.own).zip(kinds);
+        let nodes =
+            nodes.map(|((node, own), kind)| Node { name: name(node.name), parent: node.parent, kind, own }).collect();
         let has_memory = trace.memory.iter().any(|event| selection.has_rank(trace.rank_of_track(event.track)));
         Self { nodes, has_memory }
     }
@@ -144,13 +186,14 @@ impl Joinable for ModuleTree {
         let mut known: FxHashMap<(Option<u32>, Arc<str>), u32> = FxHashMap::default();
         for tree in of_ranks {
             let mut places: Vec<u32> = Vec::with_capacity(tree.nodes.len());
-            for Node { name, parent, own } in tree.nodes {
+            for Node { name, parent, kind, own } in tree.nodes {
                 let parent = parent.map(|parent| places[parent as usize]);
                 let place = *known.entry((parent, Arc::clone(&name))).or_insert_with(|| {
-                    nodes.push(Node { name, parent, own: Own::default() });
+                    nodes.push(Node { name, parent, kind: Kind::default(), own: Own::default() });
                     nodes.len() as u32 - 1
                 });
                 nodes[place as usize].own.add(&own);
+                nodes[place as usize].kind.learn(kind.class.as_ref(), kind.size);
                 places.push(place);
             }
         }
@@ -181,6 +224,7 @@ impl ModuleTree {
                 None => pending.push((at, None)),
             }
         }
+        let is_on_device = total.iter().any(|own| own.device_ns[0] > 0);
         let mut rows: Vec<ModuleRow> = Vec::new();
         while let Some((node, parent)) = pending.pop() {
             let at = node as usize;
@@ -197,17 +241,28 @@ impl ModuleTree {
                 device_self_ns: own.device_ns[pass],
             };
             let parent = around.map(|around| around.path.clone());
+            let kind = &nodes[at].kind;
+            let mut profile = ModuleProfile {
+                size: kind.size,
+                forward_macs: total.forward_macs,
+                forward_flops: total.flops[0],
+                backward_flops: total.flops[1],
+                forward_ns: forward_ns(&pass(0), is_on_device),
+                ..ModuleProfile::default()
+            };
+            profile.whole = around.map_or_else(|| profile.as_whole(), |around| around.profile.whole);
             rows.push(ModuleRow {
                 path,
-                name,
+                module_class: kind.class.as_deref().map(str::to_string),
                 depth,
-                parent,
                 count: own.count,
+                profile,
                 forward: pass(0),
                 backward: pass(1),
                 allocated_bytes: self.has_memory.then_some(total.allocated_bytes),
                 allocated_self_bytes: self.has_memory.then_some(own.allocated_bytes),
-                flops: total.flops,
+                name,
+                parent,
             });
         }
         rows

@@ -137,7 +137,7 @@ fn check_against_events(folder: &Path) -> OpenedRun {
             let texts = groups.map(|by| (Some(by.as_str().to_string()), None));
             let compat = analysis.options.compat.iter().map(|compat| (None, Some(compat.as_str().to_string())));
             for (group_by, compat) in texts.chain(compat) {
-                let texts = crate::OptionTexts { group_by, compat, bucket_ms: None };
+                let texts = crate::OptionTexts { group_by, compat, ..crate::OptionTexts::default() };
                 let selection = with_options(analysis, Selection::default(), &texts).unwrap();
                 check_answer(&run, &whole, analysis, &selection);
             }

@@ -5,7 +5,7 @@ use stepscope_base::{StringId, StringTable};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event};
 use stepscope_run::numbered_modules;
-use stepscope_trace::SliceKind;
+use stepscope_trace::{ModuleCall, ModuleSize, SliceId, SliceKind, TraceBuilder};
 
 /// What a range of this scope is; `None` for the framework's own.
 pub(super) fn kind_of_call(scope: u8) -> Option<SliceKind> {
@@ -64,6 +64,17 @@ impl<'a> ModuleNames<'a> {
             }
         })
     }
+}
+
+/// Adds what is known of the module that is called in `slice`.
+pub(super) fn add_module_call(capture: &Capture, event: &Event, slice: SliceId, builder: &mut TraceBuilder) {
+    let Some((class, _)) = capture.names[event.name as usize].split_once(':') else { return };
+    let class = builder.strings.intern(class);
+    let size = capture.overloads.get(event.name as usize).and_then(|size| {
+        let (parameters, trainable) = size.split_once(' ')?;
+        Some(ModuleSize { parameters: parameters.parse().ok()?, trainable: trainable.parse().ok()? })
+    });
+    builder.add_module_call(ModuleCall { slice, class, size });
 }
 
 /// The path in a module's recorded name, which begins with its class.

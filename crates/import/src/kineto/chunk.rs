@@ -9,6 +9,7 @@ use super::entries::{
 };
 use super::event::{Event, InputTexts, Quantity, RowId};
 use super::keys::{Fraction, Integer, Size, Text};
+use super::names::PLACE_PREFIX;
 use super::tracks::known_stream;
 use crate::json::text;
 use crate::json::texts::{TextId, Texts};
@@ -232,7 +233,7 @@ impl Chunk {
         let name = match event.text(Text::ModulePlace) {
             // Of both names of a module its place tells more.
             place if category == Category::PythonFunction && !place.is_empty() => {
-                self.texts.intern(&[b"nn.Module: ", place].concat())
+                self.texts.intern(&[PLACE_PREFIX.as_bytes(), place].concat())
             }
             _ => self.texts.intern(event.name()),
         };

@@ -10,6 +10,8 @@ use stepscope_trace::{CollectiveKind, CopyDirection, DataParallelism};
 
 /// What Kineto puts before the name of a module.
 const MODULE_PREFIX: &str = "nn.Module: ";
+/// What stands before the place of a module, once an event has said it.
+pub(super) const PLACE_PREFIX: &str = "nn.Module at: ";
 
 /// What a name says in whatever category its event is, and what it says in some, once that was asked.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub(super) struct NameInfo {
     pub(super) name: StringId,
     /// The name without what marks a module.
     pub(super) module: Option<StringId>,
+    /// The class of the module.
+    pub(super) module_class: Option<StringId>,
     pub(super) label: Label,
     pub(super) data_parallelism: Option<DataParallelism>,
     pub(super) is_communication_call: bool,
@@ -47,14 +51,22 @@ pub(super) struct MemcpyInfo {
     pub(super) is_pageable: Option<bool>,
 }
 
+/// The class of the module that Kineto calls `Linear_3`.
+fn class_of(module: &str) -> Option<&str> {
+    let (class, number) = module.rsplit_once('_')?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(class)
+}
+
 impl NameInfo {
     /// What the name as written says.
     pub(super) fn of(written: &[u8], strings: &mut StringTable) -> Self {
         let decoded = text::decode(written);
         let name = decoded.text.as_ref();
+        let numbered = name.strip_prefix(MODULE_PREFIX);
         Self {
             name: strings.intern(name),
-            module: name.strip_prefix(MODULE_PREFIX).map(|module| strings.intern(module)),
+            module: numbered.or_else(|| name.strip_prefix(PLACE_PREFIX)).map(|module| strings.intern(module)),
+            module_class: numbered.and_then(class_of).map(|class| strings.intern(class)),
             label: label_kind(name),
             data_parallelism: data_parallelism(name),
             is_communication_call: is_communication_call(name),

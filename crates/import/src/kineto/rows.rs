@@ -20,8 +20,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    Counter, DeviceEvent, DeviceEventClass, FindingCode, Findings, LaunchKey, OpInfo, OpInputs, OpInputsId, Room,
-    SliceId, SliceKind, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
+    Counter, DeviceEvent, DeviceEventClass, FindingCode, Findings, LaunchKey, ModuleCall, OpInfo, OpInputs, OpInputsId,
+    Room, SliceId, SliceKind, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
 };
 
 /// Times that can only be Unix times, of 2015 to 2099: profilers wrote these before they wrote `baseTimeNanoseconds`. Those
@@ -230,6 +230,9 @@ impl Rows {
         let name = if kind == SliceKind::Module { info.module.unwrap_or(info.name) } else { info.name };
         let id = self.builder.add_slice(track, kind, name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
+        if let Some(class) = info.module_class.filter(|_| kind == SliceKind::Module) {
+            self.builder.add_module_call(ModuleCall { slice: id, class, size: None });
+        }
         if matches!(slice.category, Category::Op | Category::Annotation) {
             match (info.label, kind) {
                 (Label::Step(number), SliceKind::Step) => self.builder.add_step_label(id, number),

@@ -284,7 +284,9 @@ impl ThreadBuffer {
             Some(id) => id,
             None => {
                 // SAFETY: names of calls live for ever.
-                let Some(id) = (unsafe { self.intern(Name::text(call.name.text())) }) else {
+                let name = unsafe { Name::text(call.name.text()).with_overload(call.name.detail().as_ptr()) };
+                // SAFETY: as above.
+                let Some(id) = (unsafe { self.intern(name) }) else {
                     return self.write_call_with_text(call);
                 };
                 if self.epoch == epoch {

@@ -133,7 +133,9 @@ impl ThreadBuffer {
             Interned::Full => return None,
         };
         drop(state);
-        self.names.insert(name, text, id);
+        if name.is_cached() {
+            self.names.insert(name, text, id);
+        }
         Some(id)
     }
 

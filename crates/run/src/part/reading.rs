@@ -266,12 +266,12 @@ fn read_batch(
             _ => {
                 let class = module_class.as_ref().and_then(|class| class.value(row));
                 let overload_key = overload.as_ref().and_then(|overload| overload.key(row));
+                let overload = || overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
                 let id = match (class, ids.get(&(name.key(row)?, overload_key))) {
-                    (Some(class), _) => name_id(&format!("{class}:{}", name.value(row)?), "", capture, names),
+                    (Some(class), _) => name_id(&format!("{class}:{}", name.value(row)?), overload(), capture, names),
                     (None, Some(id)) => *id,
                     (None, None) => {
-                        let overload = overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
-                        let id = name_id(name.value(row)?, overload, capture, names);
+                        let id = name_id(name.value(row)?, overload(), capture, names);
                         ids.insert((name.key(row)?, overload_key), id);
                         id
                     }

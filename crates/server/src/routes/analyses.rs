@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use stepscope_engine::{self as engine, Analysis, ColumnRow, Described, Envelope, OptionTexts, Selection, Table};
 
-const OF_PART: [&str; 8] = ["rank", "step", "start_ns", "end_ns", "group_by", "compat", "bucket_ms", "format"];
+const OF_PART: [&str; 10] =
+    ["rank", "step", "start_ns", "end_ns", "group_by", "compat", "bucket_ms", "depth", "top", "format"];
 const HEADINGS: [&str; 4] = ["Definition", "Units", "Source", "Edge cases"];
 
 /// A page of a result.
@@ -35,6 +36,7 @@ pub(super) async fn catalogue() -> Answer {
                 "group_by": options.group_by.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
                 "compat": options.compat.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
                 "bucket": options.bucket,
+                "tree": options.tree,
             },
             "columns": analysis.columns(&Selection::default()).iter().map(ColumnRow::of).collect::<Vec<_>>(),
         })
@@ -77,7 +79,13 @@ pub(super) async fn deliver(
 /// What part of the run is asked about, and how.
 fn part(query: &Query, analysis: &Analysis) -> Result<Selection, Failure> {
     let text = |name: &str| query.text(name).map(str::to_string);
-    let texts = OptionTexts { group_by: text("group_by"), compat: text("compat"), bucket_ms: text("bucket_ms") };
+    let texts = OptionTexts {
+        group_by: text("group_by"),
+        compat: text("compat"),
+        bucket_ms: text("bucket_ms"),
+        depth: text("depth"),
+        top: text("top"),
+    };
     Ok(engine::with_options(analysis, query.selection()?, &texts)?)
 }
 

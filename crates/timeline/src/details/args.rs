@@ -19,7 +19,7 @@ fn add_text(trace: &Trace, args: &mut Args, name: &str, text: StringId) {
     }
 }
 
-/// What is known of an op, a collective, a wait, or a call that uses a file.
+/// What is known of an op, a module, a collective, a wait, or a call that uses a file.
 pub(super) fn host_args(trace: &Trace, slice: SliceId) -> Args {
     let mut args = Args::new();
     if let Some(op) = trace.ops.get(slice) {
@@ -32,6 +32,12 @@ pub(super) fn host_args(trace: &Trace, slice: SliceId) -> Args {
         add_text(trace, &mut args, "keyword inputs", inputs.keywords);
         add_known(&mut args, "sequence number", op.sequence_number);
         add_known(&mut args, "forward thread", op.forward_thread);
+    }
+    if let Ok(at) = trace.module_calls.binary_search_by_key(&slice, |row| row.slice) {
+        let row = &trace.module_calls[at];
+        add_text(trace, &mut args, "class", row.class);
+        add_known(&mut args, "parameters", row.size.map(|size| size.parameters));
+        add_known(&mut args, "trainable parameters", row.size.map(|size| size.trainable));
     }
     if let Ok(at) = trace.collectives.binary_search_by_key(&slice, |row| row.slice) {
         let row = &trace.collectives[at];

@@ -37,6 +37,9 @@ impl TraceBuilder {
         let mut range_numbers = self.range_numbers;
         range_numbers.iter_mut().for_each(|(slice, _)| *slice = new_slice(*slice));
         range_numbers.sort_unstable();
+        let mut module_calls = self.module_calls;
+        module_calls.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
+        module_calls.sort_unstable_by_key(|row| row.slice);
         let mut io = self.io;
         io.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
         io.sort_unstable_by_key(|row| row.slice);
@@ -67,6 +70,7 @@ impl TraceBuilder {
             collectives,
             roles: self.roles,
             range_numbers,
+            module_calls,
             memory: Vec::new(),
             out_of_memory: Vec::new(),
             stacks: self.stacks.rows,

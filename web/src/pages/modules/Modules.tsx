@@ -16,7 +16,7 @@ import { Tree } from "./Tree";
 
 /** Modules that are asked for; a tree with more is shown as far as that. */
 const MOST = 10_000;
-const NOT_NUMBERS = ["path", "name", "depth", "parent"];
+const NOT_NUMBERS = ["path", "module_class", "name", "depth", "parent"];
 
 /** What modules cost, as a tree, as a flame graph and as a table. */
 export default function Modules() {
@@ -27,7 +27,9 @@ export default function Modules() {
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value) return <Loading what="Computing modules…" />;
   const numbers = answer.value.columns.filter((column) => !NOT_NUMBERS.includes(column.name) && column.has_answers);
-  const measures = numbers.filter((column) => column.name.includes("total") || !column.name.includes("self"));
+  // What boxes can show: sums, of which those of the modules inside are a part.
+  const isSum = (column: Column) => column.unit !== "ratio" && !/self|_per_s$/.test(column.name);
+  const measures = numbers.filter(isSum);
   const first = measures.find(
     (column) => column.name === (detail.value?.has.devices ? "device_total_ns" : "forward_host_total_ns"),
   );
@@ -96,7 +98,7 @@ export default function Modules() {
         onToggle={toggle}
         onChoose={zoom}
       />
-      <Table analysis="modules" title="All modules" hidden={["depth", "parent"]} order={measure?.name ?? ""} />
+      <Table analysis="modules" title="All modules" hidden={["depth", "name", "parent"]} order={measure?.name ?? ""} />
     </>
   );
 }

@@ -81,6 +81,9 @@ export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
                     {hasChildren ? (isOpen ? "▾" : "▸") : "·"}
                   </button>
                   {module.name}
+                  {typeof module.row.module_class === "string" && (
+                    <span class="module-class">{module.row.module_class}</span>
+                  )}
                 </td>
                 {columns.map((column) => (
                   <td key={column.name} class="number" title={exactCell(column.unit, module.row[column.name])}>
