@@ -19,6 +19,11 @@
 //! and name: the latency is the time of operators and kernels, of those that overlap once, and the transfer that of
 //! `stragglers --compat tb`. The size is that of the input alone, 0 in the plugin where it is not known.
 //!
+//! `--compat deepspeed` gives the table of DeepSpeed's comms logger, for each rank, kind of collective and message size: the
+//! bytes of the tensor that a call is given. The latency of a call is the time of its kernels, else of its work, else of
+//! the call on the host; the logger's own waits for devices are in none of them. Its formulas for bandwidths count all
+//! ranks of the job where a group may have fewer, and gigabits.
+//!
 //! # Units
 //! Elements and size are of one call, input and output bytes of all calls of the row. Counts of calls, works and kernels.
 //! Nanoseconds. Bytes in a second, rounded.
@@ -40,6 +45,8 @@
 //! kernels where none is linked. Where only kernels or works are known, each counts as a call's bytes. Elements of an
 //! unknown type have no bytes. What took no time has no part in the bandwidth. For one step, calls that begin in it and
 //! kernels launched in it.
+
+mod comms_logger;
 
 use crate::device_busy::DeviceBusy;
 use crate::windows::Windows;
@@ -293,6 +300,11 @@ pub(crate) fn input_bytes(trace: &Trace, said: &Collective) -> Option<i64> {
     bytes_of(trace, said.dtype, said.input_elements)
 }
 
+/// Bytes that come out of a collective; `None` where they are not known.
+fn output_bytes(trace: &Trace, said: &Collective) -> Option<i64> {
+    bytes_of(trace, said.dtype, said.output_elements)
+}
+
 fn size(kind: Option<CollectiveKind>, group_size: Option<i64>, input: Option<i64>, output: Option<i64>) -> Option<i64> {
     // Gloo's work says only what goes in.
     let is_all_gather = kind == Some(CollectiveKind::AllGather);
@@ -358,14 +370,17 @@ fn element_bytes(dtype: &str) -> Option<i64> {
     })
 }
 
-pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
-        .needing(Needs::EachRankKept)
-        .needing_for_compat(Needs::Condensed);
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { compat: &[Compat::Tb, Compat::DeepSpeed], ..Options::NONE },
+    ..Analysis::of(outcome)
+}
+.needing(Needs::EachRankKept)
+.needing_for_compat(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match context.selection.compat {
         Some(Compat::Tb) => Outcome::of(context, &tensorboard_views::operations(context)),
+        Some(Compat::DeepSpeed) => Outcome::of(context, &comms_logger::rows(context)),
         _ => Outcome::of(context, &rows(context)),
     }
 }

@@ -71,6 +71,8 @@ choices! {
         Hta = "hta",
         /// DFAnalyzer, which reads the traces of DFTracer.
         DfAnalyzer = "dfanalyzer",
+        /// The comms logger of DeepSpeed.
+        DeepSpeed = "deepspeed",
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct AnalyzeArguments {
     /// analysis accepts it
     #[arg(long, value_name = "WHAT")]
     group_by: Option<String>,
-    /// Use another tool's definition, tb, hta or dfanalyzer, where the analysis knows it
+    /// Use another tool's definition, tb, hta, dfanalyzer or deepspeed, where the analysis knows it
     #[arg(long, value_name = "TOOL")]
     compat: Option<String>,
     /// Width of a curve's buckets in milliseconds
