@@ -18,6 +18,8 @@ def watch_engines(module):
     _wrap(engine, "forward", _forward)
     _wrap(engine, "backward", _labelled("bwd"))
     _wrap(engine, "step", _step)
+    if hasattr(engine, "_stop_timers"):
+        _wrap(engine, "_stop_timers", _timers_stopped)
     # Only releases in which ``loss.backward()`` does as well have these.
     if hasattr(engine, "_backward_prologue") and hasattr(engine, "_backward_epilogue"):
         _wrap(engine, "_backward_prologue", _prologue)
@@ -64,9 +66,7 @@ def _forward(function, engine, *args, **kwargs):
 def _prologue(function, engine, *args, **kwargs):
     # ``loss.backward()`` in the place of ``engine.backward(loss)``.
     if not getattr(engine, "_running_engine_backward", False):
-        _end_backward(engine)
-        engine._stepscope_backward = annotate("bwd")
-        engine._stepscope_backward.__enter__()
+        _begin_phase(engine, "bwd")
     return function(engine, *args, **kwargs)
 
 
@@ -75,18 +75,36 @@ def _epilogue(function, engine, *args, **kwargs):
         with annotate("bwd_allreduce"):
             return function(engine, *args, **kwargs)
     finally:
-        _end_backward(engine)
-
-
-def _end_backward(engine):
-    label = engine.__dict__.pop("_stepscope_backward", None)
-    if label is not None:
-        label.__exit__(None, None, None)
+        _end_phase(engine, "bwd")
 
 
 def _step(function, engine, *args, **kwargs):
-    with _counting(engine), annotate("step"):
-        return function(engine, *args, **kwargs)
+    with _counting(engine):
+        _begin_phase(engine, "step")
+        try:
+            return function(engine, *args, **kwargs)
+        finally:
+            _end_phase(engine, "step")
+
+
+def _timers_stopped(function, engine, timers):
+    function(engine, timers)
+    # What follows in ``step`` is what DeepSpeed prints and logs.
+    if timers is engine.engine_timers.step_timers:
+        _end_phase(engine, "step")
+
+
+def _begin_phase(engine, name):
+    """Begin a label that another function may end."""
+    _end_phase(engine, name)
+    label = engine.__dict__[f"_stepscope_{name}"] = annotate(name)
+    label.__enter__()
+
+
+def _end_phase(engine, name):
+    label = engine.__dict__.pop(f"_stepscope_{name}", None)
+    if label is not None:
+        label.__exit__(None, None, None)
 
 
 def _begin(engine):
