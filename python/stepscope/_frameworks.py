@@ -15,6 +15,7 @@ _FRAMEWORKS = {
     "trl.extras.profiling": ("transformers", "label_trl"),
     "lightning.pytorch": ("lightning", "watch_trainers"),
     "pytorch_lightning": ("lightning", "watch_trainers"),
+    "ray.train.v2.api.data_parallel_trainer": ("ray", "watch_trainers"),
 }
 
 

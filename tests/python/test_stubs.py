@@ -17,7 +17,7 @@ def test_stubs_agree_with_the_package(tmp_path):
     lines = (result.stdout + result.stderr).splitlines()
     assert not any(line.startswith("error:") for line in lines), result.stdout + result.stderr
     # These have no stubs; the library of files is no module.
-    submodule = r"stepscope\.(_hook|_inject|_recorder|_recording|_facts|_autostart|_say|_options|_ring|_sampling|_steps|__main__|compat|lightning|profiler|transformers|libstepscope_files|libstepscope_preload)\b"
+    submodule = r"stepscope\.(_hook|_inject|_recorder|_recording|_facts|_autostart|_say|_options|_ring|_sampling|_steps|__main__|compat|lightning|profiler|ray|transformers|libstepscope_files|libstepscope_preload)\b"
     wrong = [line for line in lines if line.startswith("stepscope.") and not re.match(submodule, line)]
     assert wrong == []
 
