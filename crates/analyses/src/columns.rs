@@ -245,6 +245,7 @@ named_cells!(
     stepscope_trace::DeviceEventClass,
     stepscope_trace::IoAction,
     stepscope_trace::IoLayer,
+    stepscope_trace::IterationKind,
     stepscope_trace::StepSource,
     stepscope_trace::SyncKind
 );

@@ -39,7 +39,7 @@ use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selectio
 use busy::Busy;
 use serde::{Deserialize, Serialize};
 use stepscope_base::IntervalSet;
-use stepscope_trace::{Step, StepSource, Trace};
+use stepscope_trace::{Iteration, IterationKind, Step, StepSource, Trace};
 
 columns! {
     /// Where the time of one step went, or of the average over a rank's complete steps.
@@ -75,6 +75,13 @@ columns! {
         is_complete: Option<bool> => Flag,
         /// How the limits of the step are known. Absent for the average.
         source: Option<StepSource> => Text,
+        /// What an inference server does in the step: `prefill`, `decode`, `mixed`, or `verify` what a smaller model has
+        /// guessed. Absent when not known.
+        iteration: Option<IterationKind> => Text,
+        /// How many requests a server computes together. Absent when not known.
+        requests: Option<i64> => Count,
+        /// How many tokens of them it computes. Absent when not known.
+        tokens: Option<i64> => Count,
         /// What the row is: `one` for one step, `mean` for the average over the steps of the rank.
         row => Text = |row| if row.step.is_some() { "one" } else { "mean" },
     }
@@ -151,7 +158,9 @@ fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
     let row = from_parts(step.rank, parts);
     assert_eq!(row.total_ns, total_ns, "parts sum to the step");
     let (start_ns, is_complete) = (Some(step.span.start_ns), Some(step.is_complete));
-    StepBreakdown { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row }
+    let Iteration { kind: iteration, requests, tokens } = step.iteration;
+    let (step, source) = (Some(step.number), Some(step.source));
+    StepBreakdown { step, start_ns, is_complete, source, iteration, requests, tokens, ..row }
 }
 
 /// The mean of the complete steps among `rows`, or of all, all of one rank.
@@ -177,6 +186,7 @@ fn to_parts(row: &StepBreakdown) -> [i64; CLASSES] {
 fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
     let [kernel_ns, comm_ns, memcpy_ns, memset_ns, runtime_ns, dataloader_ns, io_ns, cpu_ns, other_ns] = parts;
     let (step, start_ns, is_complete, source) = (None, None, None, None);
+    let (iteration, requests, tokens) = (None, None, None);
     let total_ns = parts.iter().sum();
     StepBreakdown {
         rank,
@@ -194,6 +204,9 @@ fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
         other_ns,
         is_complete,
         source,
+        iteration,
+        requests,
+        tokens,
     }
 }
 

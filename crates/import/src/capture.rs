@@ -330,7 +330,7 @@ impl AlignedCapture<'_> {
         if matches!(kind, SliceKind::Step | SliceKind::Annotation) {
             match (kind, label_kind(builder.strings.get(name))) {
                 (SliceKind::Step, Label::Step(number)) => builder.add_step_label(slice, number),
-                (_, Label::Iteration) => builder.add_iteration(slice),
+                (_, Label::Iteration(iteration)) => builder.add_iteration(slice, iteration),
                 _ => {}
             }
         }
@@ -365,6 +365,6 @@ fn kind_of_label(name: &str) -> SliceKind {
         Label::Step(_) => SliceKind::Step,
         Label::DataLoader => SliceKind::DataLoader,
         Label::Optimizer => SliceKind::Optimizer,
-        Label::Annotation | Label::Iteration => SliceKind::Annotation,
+        Label::Annotation | Label::Iteration(_) => SliceKind::Annotation,
     }
 }

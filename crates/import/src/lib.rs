@@ -25,6 +25,7 @@ mod process_groups;
 mod processors;
 mod progress;
 mod ranks;
+mod server_iterations;
 mod source_text;
 mod stream;
 mod window;

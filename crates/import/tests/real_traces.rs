@@ -12,7 +12,7 @@ use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_analyses::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
 use stepscope_analyses::{AnalysisContext, Outcome, Selection, Table, catalogue};
 use stepscope_import::{open, open_bytes};
-use stepscope_trace::{StepSource, Trace};
+use stepscope_trace::{Iteration, IterationKind, StepSource, Trace};
 
 fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
@@ -249,11 +249,20 @@ fn steps_inferred_from_kernels_are_those_that_the_job_labelled() {
             assert!(label.span.contains(inferred.span.start_ns), "{file}: step {}", label.number);
         }
     }
-    // One pass through 36 layers each: in one launch of a graph, and in one call of a module.
-    for file in ["mi300_sglang_decode_graphs.json.gz", "b200_eager_8gpu_stacks.json.gz"] {
-        let trace = open(folder.join("kineto").join(file)).expect("a trace");
-        assert!(trace.steps.iter().all(|step| step.source == StepSource::Whole), "{file}: layers are no steps");
-    }
+    // One pass through 36 layers, in one call of a module.
+    let file = "b200_eager_8gpu_stacks.json.gz";
+    let trace = open(folder.join("kineto").join(file)).expect("a trace");
+    assert!(trace.steps.iter().all(|step| step.source == StepSource::Whole), "{file}: layers are no steps");
+}
+
+/// One pass through 36 layers, in one launch of a graph, which the server labels twice.
+#[test]
+fn a_pass_of_a_server_is_a_step_that_says_what_it_computes() {
+    let Some(folder) = folder() else { return };
+    let trace = open(folder.join("kineto/mi300_sglang_decode_graphs.json.gz")).expect("a trace");
+    let steps: Vec<_> = trace.steps.iter().map(|step| (step.source, step.iteration)).collect();
+    let decode = Iteration { kind: Some(IterationKind::Decode), requests: Some(32), tokens: Some(32) };
+    assert_eq!(steps, [(StepSource::Label, decode)]);
 }
 
 #[test]

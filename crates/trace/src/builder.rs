@@ -18,7 +18,7 @@ use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
-    Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent,
+    Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent, Iteration,
     MemoryEvent, ModuleCall, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, Sockets,
     StackId, Synchronization, Track, TrackId,
 };
@@ -104,7 +104,7 @@ pub struct TraceBuilder {
     flows: Vec<Flow>,
     arrows: Vec<arrows::Arrow>,
     step_labels: Vec<(SliceId, i64)>,
-    iterations: Vec<SliceId>,
+    iterations: Vec<(SliceId, Iteration)>,
     step_marks: Vec<step_limits::Mark>,
     recorded: Vec<(ProcessId, Span)>,
     is_cut: Vec<ProcessId>,
@@ -335,8 +335,8 @@ impl TraceBuilder {
     }
 
     /// Says that `slice` is an iteration of a server: a step, where nothing else in its process marks any.
-    pub fn add_iteration(&mut self, slice: SliceId) {
-        self.iterations.push(slice);
+    pub fn add_iteration(&mut self, slice: SliceId, iteration: Iteration) {
+        self.iterations.push((slice, iteration));
     }
 
     /// Says that an optimizer's step was running on `track` at `time_ns`: the step ends where that slice ends. Its

@@ -60,7 +60,7 @@ pub use retime::Retiming;
 pub use roles::SliceRole;
 pub use slices::{SliceId, SliceKind, Slices};
 pub use stacks::{StackId, Stacks};
-pub use steps::{Step, StepSource};
+pub use steps::{Iteration, IterationKind, Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
 pub use tracks::{
     CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, SocketSums, Sockets, Track, TrackId, TrackKind,

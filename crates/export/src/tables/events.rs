@@ -116,6 +116,9 @@ pub(super) fn steps(trace: &Trace) -> Sheet<'_> {
         .int("dur_ns", |row| Some(steps[row].span.duration_ns()))
         .text("source", |row| Some(steps[row].source.as_str()))
         .flag("is_complete", |row| Some(steps[row].is_complete))
+        .text("iteration", |row| steps[row].iteration.kind.map(stepscope_trace::IterationKind::as_str))
+        .int("requests", |row| steps[row].iteration.requests)
+        .int("tokens", |row| steps[row].iteration.tokens)
 }
 
 /// A row is a sample of a counter.

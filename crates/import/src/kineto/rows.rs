@@ -236,7 +236,7 @@ impl Rows {
         if matches!(slice.category, Category::Op | Category::Annotation) {
             match (info.label, kind) {
                 (Label::Step(number), SliceKind::Step) => self.builder.add_step_label(id, number),
-                (Label::Iteration, SliceKind::Annotation) => self.builder.add_iteration(id),
+                (Label::Iteration(iteration), SliceKind::Annotation) => self.builder.add_iteration(id, iteration),
                 _ => {}
             }
             if info.is_communication_call {

@@ -2,6 +2,7 @@
 
 mod chunks;
 mod damage;
+mod servers;
 
 use super::{Source, read};
 use crate::ImportError;

@@ -67,7 +67,7 @@ fn begin(track: TrackId, name: &str, time_ns: i64, builder: &mut TraceBuilder) -
         Label::Step(_) => SliceKind::Step,
         Label::DataLoader => SliceKind::DataLoader,
         Label::Optimizer => SliceKind::Optimizer,
-        Label::Annotation | Label::Iteration => SliceKind::Annotation,
+        Label::Annotation | Label::Iteration(_) => SliceKind::Annotation,
     };
     let name = builder.strings.intern(name);
     let slice = builder.add_slice(track, kind, name, time_ns, 0);

@@ -114,7 +114,7 @@ impl TraceBuilder {
         trace.flows.sort_unstable();
         trace.flows.dedup();
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
-        let iterations = self.iterations.iter().map(|id| new_slice(*id)).collect();
+        let iterations = self.iterations.iter().map(|(id, iteration)| (new_slice(*id), *iteration)).collect();
         let mut marks = self.step_marks;
         marks.iter_mut().for_each(|mark| mark.track = nested.track_of[mark.track.index()]);
         step_limits::find_steps(&mut trace, (labels, iterations), marks, &self.is_cut, &self.recorded);

@@ -8,7 +8,7 @@
 //! ```
 
 use super::step_limits::Mark;
-use crate::{FindingCode, ProcessId, SliceId, SliceKind, Trace};
+use crate::{FindingCode, Iteration, ProcessId, SliceId, SliceKind, Trace};
 use std::collections::BTreeMap;
 
 /// The label that Lightning's profiler sets around one batch of training.
@@ -68,9 +68,24 @@ pub(super) fn recut(trace: &mut Trace, labels: &mut Vec<(SliceId, i64)>) -> BTre
     marks.into_iter().map(|(process, marks)| (process, of_steps(marks))).collect()
 }
 
-/// Numbers the `iterations` of each process that has no step in `labels`, as a server's, and adds them.
-pub(super) fn add_iterations(trace: &mut Trace, labels: &mut Vec<(SliceId, i64)>, mut iterations: Vec<SliceId>) {
+/// Labels around what a server's smaller model does before an iteration, or as a part of one: its passes are none.
+const DRAFTS: [&str; 2] = ["draft", "draft_extend"];
+
+/// Numbers the `iterations` of each process that has no step in `labels`, as a server's, and adds them. Gives what is known of
+/// those that it adds.
+pub(super) fn add_iterations(
+    trace: &mut Trace,
+    labels: &mut Vec<(SliceId, i64)>,
+    known: Vec<(SliceId, Iteration)>,
+) -> BTreeMap<SliceId, Iteration> {
     let (tracks, slices) = (&trace.tracks, &trace.slices);
+    let known: BTreeMap<SliceId, Iteration> = known.into_iter().collect();
+    let is_draft = |around: SliceId| DRAFTS.contains(&trace.strings.get(slices.name[around.index()]));
+    // A server may label one pass twice, one label in the other.
+    let is_part = |slice: SliceId| {
+        slices.with_ancestors(slice).skip(1).any(|around| known.contains_key(&around) || is_draft(around))
+    };
+    let mut iterations: Vec<SliceId> = known.keys().copied().filter(|slice| !is_part(*slice)).collect();
     let process_of = |slice: SliceId| tracks[slices.track[slice.index()].index()].process;
     iterations.retain(|slice| !labels.iter().any(|(label, _)| process_of(*label) == process_of(*slice)));
     iterations.sort_unstable_by_key(|slice| (process_of(*slice), slices.start_ns[slice.index()]));
@@ -80,12 +95,13 @@ pub(super) fn add_iterations(trace: &mut Trace, labels: &mut Vec<(SliceId, i64)>
         let example = || format!("{} steps of rank {rank}, from its iterations", of_process.len());
         trace.findings.add(FindingCode::InferredSteps, example);
     }
+    known
 }
 
 #[cfg(test)]
 mod tests {
     use super::LIGHTNING_BATCH;
-    use crate::{FindingCode, Process, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackKind};
+    use crate::{FindingCode, Iteration, Process, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackKind};
 
     /// One thread of slices (name, start, end); steps as `number start..end`.
     fn check(rows: &[(&str, i64, i64)], expected: &[&str]) -> Trace {
@@ -111,7 +127,7 @@ mod tests {
             let slice: SliceId = builder.add_slice(track, kind, name, *start, end - start);
             number.into_iter().for_each(|number| builder.add_step_label(slice, number));
             if *text == "iteration" {
-                builder.add_iteration(slice);
+                builder.add_iteration(slice, Iteration { requests: Some(*start), ..Iteration::default() });
             }
         }
         let trace = builder.finish();
@@ -171,6 +187,19 @@ mod tests {
     fn iterations_of_a_server_are_steps_where_nothing_else_marks_any() {
         let trace = check(&[("iteration", 0, 9), ("iteration", 12, 19)], &["0 0..9", "1 12..19"]);
         assert_eq!(trace.findings.count(FindingCode::InferredSteps), 1);
+        assert_eq!(trace.steps.iter().map(|step| step.iteration.requests).collect::<Vec<_>>(), [Some(0), Some(12)]);
         check(&[("#7", 0, 30), ("iteration", 5, 9), ("iteration", 12, 19)], &["7 0..30"]);
+    }
+
+    #[test]
+    fn what_a_smaller_model_guesses_is_no_iteration() {
+        let rows = [("draft", 0, 9), ("iteration", 1, 4), ("iteration", 5, 8), ("iteration", 10, 20)];
+        check(&rows, &["0 10..20"]);
+    }
+
+    #[test]
+    fn a_pass_that_is_labelled_twice_is_one_iteration() {
+        let trace = check(&[("iteration", 0, 9), ("iteration", 1, 8), ("iteration", 9, 12)], &["0 0..9", "1 9..12"]);
+        assert_eq!(trace.steps[0].iteration.requests, Some(0));
     }
 }

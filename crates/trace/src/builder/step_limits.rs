@@ -8,7 +8,7 @@
 
 use super::recut_steps::{add_iterations, recut};
 use super::repeating_kernels::repeating_windows;
-use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, Track, TrackId};
+use crate::{FindingCode, Iteration, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, Track, TrackId};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
 
@@ -21,11 +21,14 @@ pub(super) struct Mark {
     pub(super) number: Option<i64>,
 }
 
+/// A label of the job, and the number of the step that it is.
+pub(super) type StepLabel = (SliceId, i64);
+
 /// Fills `trace.steps` from labels, iterations of servers and optimizer marks; `is_cut` names processes whose recording ended at work, and
 /// `recorded` has the windows of those of which only some was recorded.
 pub(super) fn find_steps(
     trace: &mut Trace,
-    (mut labels, iterations): (Vec<(SliceId, i64)>, Vec<SliceId>),
+    (mut labels, iterations): (Vec<StepLabel>, Vec<(SliceId, Iteration)>),
     marks: Vec<Mark>,
     is_cut: &[ProcessId],
     recorded: &[(ProcessId, Span)],
@@ -36,12 +39,14 @@ pub(super) fn find_steps(
         found[0].is_complete &= !is_first_cut;
         steps.extend(found);
     }
-    add_iterations(trace, &mut labels, iterations);
+    let iterations = add_iterations(trace, &mut labels, iterations);
     let process_of = |track: TrackId| trace.tracks[track.index()].process;
     for (slice, number) in labels {
         let process = process_of(trace.slices.track[slice.index()]);
         let is_complete = !trace.slices.is_unfinished[slice.index()];
-        steps.push(step(trace, process, number, trace.slices.span(slice), StepSource::Label, is_complete));
+        let iteration = iterations.get(&slice).copied().unwrap_or_default();
+        let step = step(trace, process, number, trace.slices.span(slice), StepSource::Label, is_complete);
+        steps.push(Step { iteration, ..step });
     }
     let is_labelled = |process: ProcessId| steps.iter().any(|step| step.process == process);
     let mut marks_of: BTreeMap<ProcessId, Vec<Mark>> = BTreeMap::new();
@@ -95,7 +100,7 @@ fn kernel_steps(trace: &Trace, known: &[Step]) -> Vec<Vec<Step>> {
 
 fn step(trace: &Trace, process: ProcessId, number: i64, span: Span, source: StepSource, is_complete: bool) -> Step {
     let rank = trace.processes[process.index()].rank;
-    Step { process, rank, number, span, source, is_complete }
+    Step { process, rank, number, span, source, is_complete, iteration: Iteration::default() }
 }
 
 /// The steps of a process: consecutive ones, or some within each of the `windows` that were recorded.
