@@ -3,6 +3,7 @@ import { Patterns } from "./components/charts/Patterns";
 import { OpenDefinition } from "./components/Definition";
 import { printable } from "./format/printable";
 import { findPage } from "./pages/registry";
+import { followEditorLinks } from "./shell/editor_links";
 import { FindingsBanner } from "./shell/FindingsBanner";
 import { Header } from "./shell/Header";
 import { Help } from "./shell/Help";
@@ -16,6 +17,7 @@ import { run } from "./state/runs";
 /** The shell around every page. */
 export function App() {
   useEffect(() => followKeys(), []);
+  useEffect(() => followEditorLinks(), []);
   const title = findPage(route.value.page)?.title ?? "Stepscope";
   const name = run.value?.name;
   useEffect(() => {

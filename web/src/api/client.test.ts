@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { ApiError, ask, tokenIn } from "./client";
+import { ApiError, ask, takeToken, tokenIn } from "./client";
 
 const storage = new Map<string, string>();
 beforeEach(() => {
@@ -70,4 +70,21 @@ test("a token is found in what the command printed", () => {
   expect(tokenIn("http://127.0.0.1:8000/?token=a+b%26c#timeline")).toBe("a b&c");
   expect(tokenIn(" 0123abcd\n")).toBe("0123abcd");
   expect(tokenIn("x?run=1&token=7 ")).toBe("7");
+});
+
+test("in a frame that may keep nothing, the token lasts as long as the page", async () => {
+  const refuse = () => {
+    throw new DOMException("denied", "SecurityError");
+  };
+  vi.stubGlobal("localStorage", { getItem: refuse, setItem: refuse });
+  vi.stubGlobal("location", { href: "http://127.0.0.1:1/?token=t" });
+  vi.stubGlobal("history", { state: null, replaceState: () => undefined });
+  const asked: string[] = [];
+  vi.stubGlobal("fetch", async (_path: string, { headers }: { headers: Record<string, string> }) => {
+    asked.push(headers.Authorization ?? "");
+    return answer(200, { is: "there" });
+  });
+  takeToken();
+  expect(await ask("a")).toEqual({ is: "there" });
+  expect(asked).toEqual(["Bearer t"]);
 });

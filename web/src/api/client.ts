@@ -37,7 +37,7 @@ export function takeToken(): void {
 /** Keeps the token that is in `text`, an address or the token alone, and begins anew with it. */
 export function giveToken(text: string): void {
   const given = tokenIn(text);
-  if (given) localStorage.setItem(TOKEN_KEY, given);
+  if (given) keepToken(given);
   location.reload();
 }
 
@@ -54,7 +54,22 @@ export function tokenIn(text: string): string {
   return inAddress === undefined ? text.trim() : (new URLSearchParams(`t=${inAddress}`).get("t") ?? "");
 }
 
-const keptToken = (): string | null => localStorage.getItem(TOKEN_KEY);
+// A browser may keep nothing, as in a frame of another site: then the token lasts as long as the page.
+function keptToken(): string | null {
+  try {
+    return localStorage.getItem(TOKEN_KEY);
+  } catch {
+    return null;
+  }
+}
+
+function keepToken(kept: string): void {
+  try {
+    localStorage.setItem(TOKEN_KEY, kept);
+  } catch {
+    return;
+  }
+}
 
 /** An address with the token in it: for downloads and server-sent events, which cannot send headers, and for links. */
 export function withToken(address: string): string {
@@ -80,7 +95,7 @@ export async function askRaw(path: string, signal?: AbortSignal): Promise<Respon
       token = other;
       return askRaw(path, signal);
     }
-  } else if (used && response.ok && keptToken() !== used) localStorage.setItem(TOKEN_KEY, used);
+  } else if (used && response.ok && keptToken() !== used) keepToken(used);
   if (!response.ok) throw await errorOf(response, path);
   return response;
 }

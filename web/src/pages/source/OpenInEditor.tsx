@@ -1,5 +1,6 @@
 import { useAnswer } from "../../state/answer";
 import { chooseEditor, chosenTemplate, EDITORS, editor, editorUrl } from "../../state/editor";
+import { framingEditor, openInFramingEditor } from "../../state/frame";
 
 /** What the server says of itself. */
 interface About {
@@ -14,8 +15,21 @@ interface Props {
   readonly line: number;
 }
 
-/** Opens a line in an editor: the one that the command was told, or another that is chosen here. */
-export function OpenInEditor({ path, line }: Props) {
+/** Opens a line in an editor: the one around this page, the one that the command was told, or another chosen here. */
+export function OpenInEditor(props: Props) {
+  return framingEditor.value === null ? <ByAddress {...props} /> : <InFrame {...props} />;
+}
+
+/** The editor around this page looks for the file itself, also when its path is not whole. */
+function InFrame({ path, line }: Props) {
+  return (
+    <button type="button" onClick={() => openInFramingEditor(path, line)}>
+      Open line {line} in the editor
+    </button>
+  );
+}
+
+function ByAddress({ path, line }: Props) {
   const about = useAnswer<About>("api/about", 0);
   const template = chosenTemplate() ?? about.value?.editor ?? null;
   const url = template === null ? null : editorUrl(template, path, line);
