@@ -4,6 +4,7 @@
 //! end.
 
 mod counts;
+mod editor;
 mod summary;
 mod web;
 
@@ -50,9 +51,12 @@ const SUITES: &[Suite] = &[
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
     Suite { name: "rust", run: rust },
-    // The command with the pages that are built here is what the next two test, beside each other: both wait a lot.
+    // The command with the pages that are built here is what `browser`, `vscode` and `python` test, beside each other: all
+    // wait a lot.
     Suite { name: "web", run: web::run },
     Suite { name: "browser", run: web::run_browser },
+    Suite { name: "editor", run: editor::run },
+    Suite { name: "vscode", run: editor::run_vscode },
     Suite { name: "python", run: python },
     Suite { name: "frameworks", run: frameworks },
 ];
@@ -64,6 +68,7 @@ const QUICK: &[Suite] = &[
     Suite { name: "clippy", run: clippy },
     Suite { name: "rust", run: units },
     Suite { name: "web", run: web::run },
+    Suite { name: "editor", run: editor::run },
     Suite { name: "python", run: python_in_process },
 ];
 

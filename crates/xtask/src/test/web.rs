@@ -7,21 +7,29 @@ use crate::{child, chromium};
 use std::ops::Add;
 use std::process::Command;
 
-/// What is run in `web/`, each counted as a test. Not `npm ci`: it fails where a registry lacks packages of other systems,
+/// Where the pages are.
+const FOLDER: &str = "web";
+
+/// What is run there, each counted as a test. Not `npm ci`: it fails where a registry lacks packages of other systems,
 /// which are optional.
 const STEPS: [&[&str]; 3] =
     [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["run", "build"]];
 
 /// Runs them; an error where there is no Node.
 pub(super) fn run() -> Result<Outcome, String> {
-    if child::read(npm().arg("--version")).is_none() {
-        return Err("npm is missing\nhint: install Node 20.19 or later".into());
-    }
-    let step = |arguments: &&[&str]| single(child::run(npm().args(*arguments)));
-    let steps = STEPS.iter().map(step).fold(Counts::default(), Add::add);
-    let mut command = npm();
+    let steps = steps(FOLDER, &STEPS)?;
+    let mut command = npm(FOLDER);
     command.arg("test");
     Ok(Outcome::Done(steps + TestCommand { command, counts: vitest_counts }.run("")?))
+}
+
+/// Runs npm with each of these arguments, each counted as a test; an error where there is no Node.
+pub(super) fn steps(folder: &str, steps: &[&[&str]]) -> Result<Counts, String> {
+    if child::read(npm(folder).arg("--version")).is_none() {
+        return Err("npm is missing\nhint: install Node 20.19 or later".into());
+    }
+    let step = |arguments: &&[&str]| single(child::run(npm(folder).args(*arguments)));
+    Ok(steps.iter().map(step).fold(Counts::default(), Add::add))
 }
 
 /// The command with its pages, in a browser.
@@ -31,15 +39,16 @@ pub(super) fn run_browser() -> Result<Outcome, String> {
     child::run(cargo_test()?.args(["--no-run", "--test", "results"]))?;
     // What writes the run that grows while it is looked at, and the jobs of many ranks.
     child::run(cargo_checked("build")?.args(["--example", "lines", "--example", "simulated"]))?;
-    let mut command = npm();
+    let mut command = npm(FOLDER);
     command.args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope"));
     command.env("STEPSCOPE_WRITER", built("examples/lines")).env("STEPSCOPE_SIMULATED", built("examples/simulated"));
     Ok(Outcome::Built(TestCommand { command, counts: vitest_counts }))
 }
 
-fn npm() -> Command {
+/// npm in a folder of the checkout.
+pub(super) fn npm(folder: &str) -> Command {
     let mut npm = Command::new("npm");
     // Where `CI` is set, colours would be written into what is read here.
-    npm.current_dir(root().join("web")).env("NO_COLOR", "1");
+    npm.current_dir(root().join(folder)).env("NO_COLOR", "1");
     npm
 }
