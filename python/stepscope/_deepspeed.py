@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 
-from stepscope import _recorder, _recording, _steps
+from stepscope import _deepspeed_ranges, _recorder, _recording, _steps
 from stepscope._annotate import annotate
 
 #: Of several engines, as of an actor and a critic, the one whose steps count.
@@ -41,7 +41,11 @@ def _wrap(engine, name, around):
 
     @functools.wraps(function)
     def wrapped(self, *args, **kwargs):
-        return around(function, self, *args, **kwargs)
+        depth = _deepspeed_ranges.depth()
+        try:
+            return around(function, self, *args, **kwargs)
+        finally:
+            _deepspeed_ranges.close_to(depth)
 
     _recorder.hide(wrapped.__code__)
     _recorder.hide(around.__code__)
@@ -115,12 +119,19 @@ def _begin(engine):
     engine._stepscope_capture = capture
     if not _steps.is_marked() and _primary.is_stepped_by(engine):
         _steps.loop_begins(_steps.ENGINE, _primary)
+    _watch_ranges()
     try:
         disturbing = [f"DeepSpeed's {name} {does}" for name, does in _DISTURBING.items() if _is_on(engine, name)]
     except Exception:
         disturbing = ()  # An engine that answers otherwise trains as ever.
     if disturbing:
         _recorder.set_fact("disturbed_by", "; ".join(disturbing))
+
+
+def _watch_ranges():
+    accelerator = sys.modules["deepspeed"].accelerator.get_accelerator()
+    if hasattr(accelerator, "range_push"):
+        _deepspeed_ranges.watch(accelerator)
 
 
 #: Settings with which a job runs otherwise than without them.

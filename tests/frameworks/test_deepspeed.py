@@ -67,6 +67,59 @@ def test_a_backward_pass_that_the_engine_does_not_begin_is_labelled(tmp_path):
     assert steps_of(run) == list(range(counted["steps"]))
 
 
+def test_what_zero_does_is_labelled_by_its_own_names(tmp_path):
+    run = tmp_path / "run"
+    counted = record(run, 3, 1, 4)
+    labels = [row for row in runs.rows(run) if row["kind"] == "label"]
+    names = Counter(row["name"] for row in labels)
+    # The step of the optimizer is marked once a step, fetching once a module and pass.
+    assert names["DeepSpeedZeroOptimizer_Stage3.step"] == counted["steps"] == 4
+    assert names["PartitionedParameterCoordinator.fetch_sub_module"] >= 4 * 2 * 2
+    assert names["reduce_partition_and_remove_grads"] == 4 * 4
+    assert not any("<locals>" in name or name.startswith("DeepSpeedEngine") for name in names)
+    assert not any(row["is_unfinished"] for row in labels)
+    phases = [row for row in labels if row["name"] in ("fwd", "bwd")]
+    fetches = runs.named(labels, "PartitionedParameterCoordinator.fetch_sub_module")
+    assert all(any(runs.contains(phase, fetch) for phase in phases) for fetch in fetches)
+
+
+def test_a_range_that_an_error_leaves_open_ends_with_the_method(tmp_path):
+    text = """
+import torch
+from stepscope import _deepspeed, _deepspeed_ranges
+class Accelerator:
+    pushed = 0
+    def range_push(self, name):
+        self.pushed += 1
+    def range_pop(self):
+        self.pushed -= 1
+accelerator = Accelerator()
+_deepspeed_ranges.watch(accelerator)
+_deepspeed_ranges.watch(accelerator)
+class Engine:
+    def method(self):
+        accelerator.range_push("outer.<locals>.fails")
+        raise ValueError
+_deepspeed._wrap(Engine, "method", lambda function, engine: function(engine))
+accelerator.range_push("around")
+for _ in range(2):
+    try:
+        Engine().method()
+    except ValueError:
+        torch.erfinv(torch.zeros(2))
+accelerator.range_pop()
+accelerator.range_pop()
+torch.erfinv(torch.zeros(2))
+print(accelerator.pushed)
+"""
+    run = tmp_path / "run"
+    assert runs.stepscope("record", "-o", run, "--", sys.executable, "-c", text).stdout == "1\n"
+    rows = runs.rows(run)
+    assert [len(runs.named(rows, name)) for name in ("around", "fails")] == [1, 2]
+    pairs = [(parent and parent["name"], row["name"]) for parent, row in runs.with_parents(rows)]
+    assert [parent for parent, name in pairs if name == "aten::erfinv"] == ["around", "around", None]
+
+
 def test_a_batch_of_a_pipeline_is_a_step(tmp_path):
     run = tmp_path / "run"
     assert record(run, 0, 2, 10, "pipeline") == {"steps": 5}
