@@ -1,43 +1,86 @@
-"""Trains a small model on the CPU with a framework, and prints the ns of wall time of a step.
+"""Trains a tiny model on the CPU with a framework that Stepscope knows, which forgets it in every other stretch of steps, and
+prints as JSON the median ns of a step without and with it. Steps are short, so that they differ by less than what is measured.
 
-Arguments: the framework, the number of steps, and ``watched`` or ``unwatched``: whether Stepscope knows the framework.
+Arguments: the framework, and the number of steps.
 """
 
+import json
 import os
 import socket
+import statistics
 import sys
 import time
 from pathlib import Path
 
-framework, steps, watched = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "watched"
-if not watched and "stepscope" in sys.modules:
-    from stepscope import _frameworks
-
-    _frameworks._FRAMEWORKS.clear()
+framework, steps = sys.argv[1], int(sys.argv[2])
+#: Steps of one kind in a row.
+STRETCH = 10
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 
 # Lightning asks MPI whether it runs below it; the library of this environment lies in the one beside it.
 os.environ.setdefault("MPI4PY_LIBMPI", str(Path(torch.__file__).parents[3]))
 torch.set_num_threads(1)
-WIDTH, BATCH = 512, 64
+WIDTH, BATCH = 16, 2
 model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(6)])
 inputs = torch.ones(BATCH, WIDTH)
+
+
+class Clock:
+    """Times each step, and switches at the ends of stretches."""
+
+    def __init__(self, switch):
+        self._switch, self._last, self._count = switch, None, 0
+        self.steps = {False: [], True: []}
+        self._is_watched = True
+
+    def step_ended(self):
+        now = time.perf_counter_ns()
+        # The first step after a switch is neither.
+        if self._last is not None:
+            self.steps[self._is_watched].append(now - self._last)
+        self._count += 1
+        self._last = time.perf_counter_ns()
+        if self._count % STRETCH == 0:
+            self._is_watched = not self._is_watched
+            self._switch(self._is_watched)
+            self._last = None
+
+
+def swapped(owner, names):
+    """A switch between the methods of ours and those that they wrap."""
+    ours = {name: getattr(owner, name) for name in names if hasattr(getattr(owner, name), "__wrapped__")}
+    assert ours, f"Stepscope does not know {owner}"
+
+    def switch(is_watched):
+        for name, method in ours.items():
+            setattr(owner, name, method if is_watched else method.__wrapped__)
+
+    return switch
+
+
+def in_list(found, kind):
+    """A switch that takes the object of a class out of a list, and puts it back."""
+    (at,) = [at for at, each in enumerate(found) if kind in [base.__name__ for base in type(each).__mro__]]
+    ours = found[at]
+    return lambda is_watched: found.insert(at, ours) if is_watched else found.remove(ours)
+
+
+def together(*switches):
+    return lambda is_watched: [switch(is_watched) for switch in switches]
 
 
 def transformers():
     from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
 
-    times = []
-
-    class Clock(TrainerCallback):
+    class Times(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
-            times.append(time.perf_counter_ns())
+            clock.step_ended()
 
-    ids = torch.randint(0, 256, (64,))
+    ids = torch.randint(0, 256, (8,))
     data = [{"input_ids": ids, "labels": ids}] * (4 * steps)
     config = LlamaConfig(
-        vocab_size=256, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=4
+        vocab_size=256, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=4
     )
     arguments = TrainingArguments(
         output_dir="out",
@@ -49,14 +92,16 @@ def transformers():
         logging_steps=steps + 1,
         max_steps=steps,
     )
-    Trainer(LlamaForCausalLM(config), arguments, train_dataset=data, callbacks=[Clock()]).train()
-    return times
+    trainer = Trainer(LlamaForCausalLM(config), arguments, train_dataset=data, callbacks=[Times()])
+    methods = swapped(Trainer, ["training_step", "compute_loss"])
+    clock = Clock(together(methods, in_list(trainer.callback_handler.callbacks, "StepscopeCallback")))
+    trainer.train()
+    return clock.steps
 
 
 def lightning():
     import lightning.pytorch as pl
-
-    times = []
+    from lightning.pytorch.profilers import PassThroughProfiler
 
     class Model(pl.LightningModule):
         def __init__(self):
@@ -67,7 +112,7 @@ def lightning():
             return self.model(batch[0]).sum()
 
         def on_train_batch_end(self, *_):
-            times.append(time.perf_counter_ns())
+            clock.step_ended()
 
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=1e-6)
@@ -80,8 +125,16 @@ def lightning():
         "enable_progress_bar": False,
         "enable_model_summary": False,
     }
-    pl.Trainer(accelerator="cpu", max_epochs=1, **quiet).fit(Model(), loader)
-    return times
+    trainer = pl.Trainer(accelerator="cpu", max_epochs=1, **quiet)
+    ours, nothing = trainer.profiler, PassThroughProfiler()
+    assert type(ours).__name__ == "StepscopeProfiler"
+
+    def switch_profiler(is_watched):
+        trainer.profiler = ours if is_watched else nothing
+
+    clock = Clock(together(switch_profiler, in_list(trainer.callbacks, "StepscopeCallback")))
+    trainer.fit(Model(), loader)
+    return clock.steps
 
 
 def deepspeed():
@@ -91,6 +144,7 @@ def deepspeed():
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_SIZE="1", MASTER_ADDR="127.0.0.1")
     os.environ.update(MASTER_PORT=str(port), DS_ACCELERATOR="cpu")
     import deepspeed
+    from stepscope import _deepspeed_ranges
 
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     config = {
@@ -100,14 +154,22 @@ def deepspeed():
     }
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     engine = deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]
-    times = []
+    accelerator = deepspeed.accelerator.get_accelerator()
+
+    def switch_ranges(is_watched):
+        if is_watched:
+            _deepspeed_ranges.watch(accelerator)
+        else:
+            del accelerator.range_push, accelerator.range_pop
+
+    names = ["forward", "backward", "step", "_stop_timers", "_backward_prologue", "_backward_epilogue"]
+    clock = Clock(together(swapped(deepspeed.DeepSpeedEngine, names), switch_ranges))
     for _ in range(steps):
         engine.backward(engine(inputs).sum())
         engine.step()
-        times.append(time.perf_counter_ns())
-    return times
+        clock.step_ended()
+    return clock.steps
 
 
-times = {"transformers": transformers, "lightning": lightning, "deepspeed": deepspeed}[framework]()
-durations = sorted(after - before for before, after in zip(times, times[1:]))
-print(durations[len(durations) // 2])
+found = {"transformers": transformers, "lightning": lightning, "deepspeed": deepspeed}[framework]()
+print(json.dumps([statistics.median(found[is_watched]) for is_watched in (False, True)]))
