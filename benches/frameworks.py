@@ -1,7 +1,8 @@
 """What it costs that Stepscope knows a framework: a step recorded with its steps and phases, against one without.
 
 Run by ``cargo xtask bench frameworks``. Each round records a job of each framework, which forgets Stepscope in every other
-stretch of steps; a row is the median step of each kind, and what it adds to a step, the median of the rounds.
+stretch of steps; a row is the median step of each kind, and what it adds to a step, the median of the rounds. With
+``--control`` it forgets nothing: what is added then is noise.
 """
 
 import argparse
@@ -20,10 +21,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--control", action="store_true")
     arguments = parser.parse_args()
+    words = [arguments.steps, *(["control"] if arguments.control else [])]
     print(f"{'median step, us':16} {'without':>9} {'with':>9}  added (half of the rounds lie between)")
     for framework in ("deepspeed", "lightning", "transformers"):
-        rounds = [steps(framework, arguments.steps) for _ in range(arguments.rounds)]
+        rounds = [steps(framework, words) for _ in range(arguments.rounds)]
         medians = [statistics.median(of_kind) / 1_000 for of_kind in zip(*rounds)]
         added = [(watched - unwatched) / 1_000 for unwatched, watched in rounds]
         lower, middle, upper = statistics.quantiles(added, n=4)
@@ -33,11 +36,11 @@ def main():
     print(f"{platform.processor() or platform.machine()}, Linux {platform.release()}")
 
 
-def steps(framework, count):
+def steps(framework, words):
     """The ns of a step in a recorded job, without and with what Stepscope knows."""
     with tempfile.TemporaryDirectory() as folder:
         command = [Path(sys.executable).with_name("stepscope"), "record", "--output", Path(folder) / "run", "--"]
-        command += [sys.executable, JOB, framework, count]
+        command += [sys.executable, JOB, framework, *words]
         done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(done.stderr)
