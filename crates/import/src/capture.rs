@@ -25,7 +25,7 @@ use crate::ImportError;
 use crate::collectives;
 use crate::labels::{Label, label_kind};
 use crate::name_tables::{is_communication_call, roles};
-use calls::{ModuleNames, add_module_call, kind_of_call};
+use calls::{ModuleKinds, ModuleNames, kind_of_call};
 use ops::OpInfos;
 use processes::{ProcessKey, add_other_tracks, add_tracks, process_key, process_of, used_threads};
 pub use rows::{RecordingRows, SliceRow, SliceSink};
@@ -240,13 +240,14 @@ impl AlignedCapture<'_> {
         let op_infos = OpInfos::of(capture, builder);
         let dataflow = dataflow::Dataflow::of(capture, builder);
         let mut modules = if self.is_listed { ModuleNames::listed(capture) } else { ModuleNames::new(&capture.names) };
+        let mut kinds = ModuleKinds::default();
         let mut numbers = range_numbers::of(capture).into_iter().peekable();
         for (at, event) in capture.events.iter().enumerate() {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {
                     let name = modules.name(&event, &mut builder.strings);
                     let slice = self.add_call(&event, &tracks, SliceKind::Module, name, builder);
-                    add_module_call(capture, &event, slice, builder);
+                    kinds.add(capture, event.name, slice, builder);
                 }
                 Some(kind) => {
                     self.add_call(&event, &tracks, kind, names[event.name as usize].0, builder);

@@ -66,15 +66,28 @@ impl<'a> ModuleNames<'a> {
     }
 }
 
-/// Adds what is known of the module that is called in `slice`.
-pub(super) fn add_module_call(capture: &Capture, event: &Event, slice: SliceId, builder: &mut TraceBuilder) {
-    let Some((class, _)) = capture.names[event.name as usize].split_once(':') else { return };
-    let class = builder.strings.intern(class);
-    let size = capture.overloads.get(event.name as usize).and_then(|size| {
-        let (parameters, trainable) = size.split_once(' ')?;
-        Some(ModuleSize { parameters: parameters.parse().ok()?, trainable: trainable.parse().ok()? })
-    });
-    builder.add_module_call(ModuleCall { slice, class, size });
+/// What modules are, by the numbers of their names: read once of each.
+#[derive(Default)]
+pub(super) struct ModuleKinds(HashMap<u32, Option<(StringId, Option<ModuleSize>)>>);
+
+impl ModuleKinds {
+    /// Adds what is known of the module that is called in `slice`.
+    pub(super) fn add(&mut self, capture: &Capture, name: u32, slice: SliceId, builder: &mut TraceBuilder) {
+        let kind = self.0.entry(name).or_insert_with(|| {
+            let (class, _) = capture.names[name as usize].split_once(':')?;
+            let size = capture.overloads.get(name as usize).and_then(|size| size_of(size));
+            Some((builder.strings.intern(class), size))
+        });
+        if let Some((class, size)) = *kind {
+            builder.add_module_call(ModuleCall { slice, class, size });
+        }
+    }
+}
+
+/// All parameters, and those that are trained: `65792 65536`.
+fn size_of(text: &str) -> Option<ModuleSize> {
+    let (parameters, trainable) = text.split_once(' ')?;
+    Some(ModuleSize { parameters: parameters.parse().ok()?, trainable: trainable.parse().ok()? })
 }
 
 /// The path in a module's recorded name, which begins with its class.
