@@ -1,8 +1,10 @@
 //! Conversion of what an event says to what the trace keeps of it.
 
+use super::categories::Category;
 use super::entries::ChunkCollective;
 use super::names::NameInfo;
 use crate::collectives::{describe, kind_of, only_input};
+use crate::labels::Label;
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, CollectiveKind, CopyDirection, DeviceEventClass, SliceId, SliceKind, SyncKind};
@@ -11,6 +13,25 @@ use stepscope_trace::{Collective, CollectiveKind, CopyDirection, DeviceEventClas
 pub(super) fn kind_in_words(words: &[u8]) -> Option<SliceKind> {
     let kinds = [SliceKind::DataLoader, SliceKind::Optimizer, SliceKind::HostSync, SliceKind::Io];
     kinds.into_iter().find(|kind| has_word(words, kind.as_str()))
+}
+
+/// What a row on the host is. Old files have no category for labels: of their operators, those with a label's name are.
+#[inline]
+pub(super) fn host_kind(category: Category, info: &mut NameInfo, strings: &StringTable) -> SliceKind {
+    match (category, info.label) {
+        (Category::Op | Category::Annotation, Label::Step(_)) => SliceKind::Step,
+        (Category::Op | Category::Annotation, Label::DataLoader) => SliceKind::DataLoader,
+        (Category::Op | Category::Annotation, Label::Optimizer) => SliceKind::Optimizer,
+        (Category::Op, _) => SliceKind::Op,
+        (Category::Annotation, _) => SliceKind::Annotation,
+        (Category::PythonFunction, _) if info.module.is_some() => SliceKind::Module,
+        (Category::PythonFunction, _) => SliceKind::PythonFunction,
+        (Category::Runtime | Category::Driver, _) if info.is_host_sync_call(strings) => SliceKind::HostSync,
+        (Category::Runtime, _) => SliceKind::Runtime,
+        (Category::Driver, _) => SliceKind::Driver,
+        (Category::Overhead, _) => SliceKind::Overhead,
+        _ => SliceKind::Other,
+    }
 }
 
 /// True when `word` is one of our own export's `words`.

@@ -18,7 +18,7 @@ use crate::labels::Label;
 use crate::name_tables::roles;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use stepscope_base::{StringId, StringTable};
+use stepscope_base::StringId;
 use stepscope_trace::{
     Counter, DeviceEvent, DeviceEventClass, FindingCode, Findings, LaunchKey, ModuleCall, OpInfo, OpInputs, OpInputsId,
     Room, SliceId, SliceKind, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
@@ -226,7 +226,7 @@ impl Rows {
             self.tracks.other(&mut self.builder, row, name)
         };
         let info = &mut self.name_infos[name_at];
-        let kind = host_kind(slice.category, info, &self.builder.strings);
+        let kind = conversion::host_kind(slice.category, info, &self.builder.strings);
         let name = if kind == SliceKind::Module { info.module.unwrap_or(info.name) } else { info.name };
         let id = self.builder.add_slice(track, kind, name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
@@ -398,24 +398,5 @@ impl Rows {
         let [dims, types, strides, concrete] =
             texts.map(|text| conversion::compact(chunk.texts.get(text), &mut self.builder.strings));
         self.builder.intern_inputs(OpInputs { dims, types, strides, concrete, ..OpInputs::UNKNOWN })
-    }
-}
-
-/// What a row on the host is. Old files have no category for labels: of their operators, those with a label's name are.
-#[inline]
-fn host_kind(category: Category, info: &mut NameInfo, strings: &StringTable) -> SliceKind {
-    match (category, info.label) {
-        (Category::Op | Category::Annotation, Label::Step(_)) => SliceKind::Step,
-        (Category::Op | Category::Annotation, Label::DataLoader) => SliceKind::DataLoader,
-        (Category::Op | Category::Annotation, Label::Optimizer) => SliceKind::Optimizer,
-        (Category::Op, _) => SliceKind::Op,
-        (Category::Annotation, _) => SliceKind::Annotation,
-        (Category::PythonFunction, _) if info.module.is_some() => SliceKind::Module,
-        (Category::PythonFunction, _) => SliceKind::PythonFunction,
-        (Category::Runtime | Category::Driver, _) if info.is_host_sync_call(strings) => SliceKind::HostSync,
-        (Category::Runtime, _) => SliceKind::Runtime,
-        (Category::Driver, _) => SliceKind::Driver,
-        (Category::Overhead, _) => SliceKind::Overhead,
-        _ => SliceKind::Other,
     }
 }
