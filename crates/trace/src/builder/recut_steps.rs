@@ -9,7 +9,7 @@
 
 use super::step_limits::Mark;
 use crate::{FindingCode, Iteration, ProcessId, SliceId, SliceKind, Trace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The label that Lightning's profiler sets around one batch of training.
 const LIGHTNING_BATCH: &str = "[pl][profile]run_training_batch";
@@ -87,7 +87,8 @@ pub(super) fn add_iterations(
     };
     let mut iterations: Vec<SliceId> = known.keys().copied().filter(|slice| !is_part(*slice)).collect();
     let process_of = |slice: SliceId| tracks[slices.track[slice.index()].index()].process;
-    iterations.retain(|slice| !labels.iter().any(|(label, _)| process_of(*label) == process_of(*slice)));
+    let labelled: BTreeSet<ProcessId> = labels.iter().map(|(label, _)| process_of(*label)).collect();
+    iterations.retain(|slice| !labelled.contains(&process_of(*slice)));
     iterations.sort_unstable_by_key(|slice| (process_of(*slice), slices.start_ns[slice.index()]));
     for of_process in iterations.chunk_by(|a, b| process_of(*a) == process_of(*b)) {
         labels.extend(of_process.iter().copied().zip(0..));
@@ -100,10 +101,11 @@ pub(super) fn add_iterations(
 
 #[cfg(test)]
 mod tests {
+    use super::super::step_limits::printed;
     use super::LIGHTNING_BATCH;
     use crate::{FindingCode, Iteration, Process, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackKind};
 
-    /// One thread of slices (name, start, end); steps as `number start..end`.
+    /// One thread of slices (name, start, end), and its steps.
     fn check(rows: &[(&str, i64, i64)], expected: &[&str]) -> Trace {
         let mut builder = TraceBuilder::new("steps");
         let process = builder.add_process(Process::default());
@@ -131,11 +133,7 @@ mod tests {
             }
         }
         let trace = builder.finish();
-        let print = |step: &crate::Step| {
-            let cut = if step.is_complete { "" } else { " cut" };
-            format!("{} {}..{}{cut}", step.number, step.span.start_ns, step.span.end_ns)
-        };
-        assert_eq!(trace.steps.iter().map(print).collect::<Vec<_>>(), expected);
+        assert_eq!(printed(&trace), expected);
         trace
     }
 

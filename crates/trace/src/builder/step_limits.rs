@@ -206,8 +206,19 @@ fn whole_step(trace: &mut Trace, rank: u32) -> Option<Step> {
     Some(step(trace, ProcessId::from_index(process), 0, span, StepSource::Whole, true))
 }
 
+/// Steps as `number start..end`, with `cut` where they are not complete: what tests expect.
+#[cfg(test)]
+pub(super) fn printed(trace: &Trace) -> Vec<String> {
+    let print = |step: &Step| {
+        let cut = if step.is_complete { "" } else { " cut" };
+        format!("{} {}..{}{cut}", step.number, step.span.start_ns, step.span.end_ns)
+    };
+    trace.steps.iter().map(print).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::printed;
     use crate::{FindingCode, Process, SliceKind, Trace, TraceBuilder, Track, TrackKind};
     use stepscope_base::Span;
 
@@ -228,11 +239,7 @@ mod tests {
             builder.set_cut(process);
         }
         let trace = builder.finish();
-        let print = |step: &crate::Step| {
-            let cut = if step.is_complete { "" } else { " cut" };
-            format!("{} {}..{}{cut}", step.number, step.span.start_ns, step.span.end_ns)
-        };
-        assert_eq!(trace.steps.iter().map(print).collect::<Vec<_>>(), expected);
+        assert_eq!(printed(&trace), expected);
         trace
     }
 
