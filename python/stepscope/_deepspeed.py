@@ -92,10 +92,12 @@ def _step(function, engine, *args, **kwargs):
 
 
 def _timers_stopped(function, engine, timers):
-    function(engine, timers)
-    # What follows in ``step`` is what DeepSpeed prints and logs.
-    if timers is engine.engine_timers.step_timers:
-        _end_phase(engine, "step")
+    try:
+        return function(engine, timers)
+    finally:
+        # What follows in ``step`` is what DeepSpeed prints and logs.
+        if timers is engine.engine_timers.step_timers:
+            _end_phase(engine, "step")
 
 
 def _begin_phase(engine, name):

@@ -124,10 +124,12 @@ class _Names:
     def _name_all(self, root, name):
         members = list(root.named_modules())
         keys = {id(module) for _, module in members} - {id(root)}
-        parameters = _parameters(root)
+        parameters = None
         for path, module in members:
             # What was called by its own before it was known as a part of this model gets its place now.
             if not self._is_named(module) or self._root_of[id(module)] in keys:
+                # Only now: a model may be searched in vain.
+                parameters = parameters or _parameters(root)
                 text = f"{type(module).__name__}:{name}{'.' if path else ''}{path}"
                 self._name(module, text, parameters.get(id(module), {}).values())
                 self._root_of[id(module)] = id(root)
