@@ -59,7 +59,7 @@ test("a command that is missing is named, with what to do", async () => {
   expect(await why(commandOutput(missing, ["analyze"], folder))).toBe(words);
 });
 
-test("what is no program, and a folder that is gone, are told apart", async () => {
+test("a missing command and a missing folder give different errors", async () => {
   const text = join(folder, "text");
   writeFileSync(text, "");
   expect(await why(startViewer("a", options(text)))).toContain("cannot be started (EACCES)");
