@@ -7,6 +7,7 @@ import sys
 
 from stepscope import _deepspeed_ranges, _recorder, _recording, _steps
 from stepscope._annotate import annotate
+from stepscope._frameworks import harmless
 
 #: Of several engines, as of an actor and a critic, the one whose steps count.
 _primary = _steps.Primary()
@@ -95,9 +96,14 @@ def _timers_stopped(function, engine, timers):
     try:
         return function(engine, timers)
     finally:
-        # What follows in ``step`` is what DeepSpeed prints and logs.
-        if timers is engine.engine_timers.step_timers:
-            _end_phase(engine, "step")
+        _end_step_with(engine, timers)
+
+
+@harmless
+def _end_step_with(engine, timers):
+    # What follows in ``step`` is what DeepSpeed prints and logs.
+    if timers is engine.engine_timers.step_timers:
+        _end_phase(engine, "step")
 
 
 def _begin_phase(engine, name):
@@ -113,6 +119,7 @@ def _end_phase(engine, name):
         label.__exit__(None, None, None)
 
 
+@harmless
 def _begin(engine):
     """The engine begins to train, in this capture: from here on, since what ran before belongs to no step."""
     capture = _recording.capture()
@@ -170,5 +177,11 @@ class _counting:
 
     def __exit__(self, exc_type, exc_value, traceback):
         # What failed has not stepped.
-        if exc_type is None and _primary.is_stepped_by(self._engine):
-            _steps.step_ended(_steps.ENGINE, _primary, micro=self._engine.global_steps == self._before)
+        if exc_type is None:
+            _count(self._engine, self._before)
+
+
+@harmless
+def _count(engine, before):
+    if _primary.is_stepped_by(engine):
+        _steps.step_ended(_steps.ENGINE, _primary, micro=engine.global_steps == before)

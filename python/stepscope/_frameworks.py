@@ -30,8 +30,33 @@ def _begin(name):
     try:
         getattr(importlib.import_module(f"stepscope.{own}"), function)(name)
     except Exception as error:
-        framework = name.split(".")[0]
-        version = getattr(sys.modules.get(framework), "__version__", "of an unknown version")
-        reason = f"{framework} {version}: {type(error).__name__}: {error}"
+        _refuse(name.split(".")[0], error)
+
+
+def harmless(function):
+    """Decorates what a loop of a framework calls, in the module of that framework: what goes wrong in it is told, and the
+    loop goes on."""
+    framework = function.__module__.rpartition(".")[2].lstrip("_")
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            _refuse(framework, error)
+
+    _recorder.hide(called.__code__)
+    return called
+
+
+#: What was told already.
+_refused = set()
+
+
+def _refuse(framework, error):
+    version = getattr(sys.modules.get(framework), "__version__", "of an unknown version")
+    reason = f"{framework} {version}: {type(error).__name__}: {error}"
+    if reason not in _refused:
+        _refused.add(reason)
         say(f"not recording steps and phases of {reason}")
-        _recorder.set_fact("framework_refused", reason)
+    _recorder.set_fact("framework_refused", reason)

@@ -17,6 +17,7 @@ import sys
 
 from stepscope import _recorder, _steps, dataflow
 from stepscope._annotate import annotate
+from stepscope._frameworks import harmless
 from stepscope._own_run import OwnRun
 
 __all__ = ["StepscopeCallback", "StepscopeProfiler"]
@@ -40,23 +41,29 @@ class StepscopeCallback(*_bases("Callback")):  # type: ignore[misc]
     outside of steps.
     """
 
+    @harmless
     def on_train_start(self, trainer, pl_module):
         self._step = trainer.global_step
         _steps.loop_begins(_steps.TRAINER, self)
 
+    @harmless
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         before, self._step = self._step, trainer.global_step
         _steps.step_ended(_steps.TRAINER, self, micro=self._step == before)
 
+    @harmless
     def on_validation_end(self, trainer, pl_module):
         self.ended("validation")
 
+    @harmless
     def on_train_end(self, trainer, pl_module):
         _steps.loop_ended(self)
 
+    @harmless
     def on_exception(self, trainer, pl_module, exception):
         _steps.loop_ended(self)
 
+    @harmless
     def ended(self, kind):
         """Something else than a step has ended; without a loop, as where one only validates, that is nothing."""
         if _steps.is_marker(self):

@@ -18,6 +18,7 @@ from transformers import Trainer, TrainerCallback
 
 from stepscope import _recorder, _steps, dataflow
 from stepscope._annotate import annotate
+from stepscope._frameworks import harmless
 from stepscope._own_run import OwnRun
 
 __all__ = ["StepscopeCallback"]
@@ -34,26 +35,33 @@ class StepscopeCallback(TrainerCallback):
     def __init__(self, **options):
         self._run = OwnRun(options)
 
+    @harmless
     def on_train_begin(self, args, state, control, **kwargs):
         _label_phases()
         self._run.begin()
         _steps.loop_begins(_steps.TRAINER, self)
 
+    @harmless
     def on_substep_end(self, args, state, control, **kwargs):
         _steps.step_ended(_steps.TRAINER, self, micro=True)
 
+    @harmless
     def on_step_end(self, args, state, control, **kwargs):
         _steps.step_ended(_steps.TRAINER, self)
 
+    @harmless
     def on_evaluate(self, args, state, control, **kwargs):
         self._ended("evaluate")
 
+    @harmless
     def on_predict(self, args, state, control, metrics, **kwargs):
         self._ended("predict")
 
+    @harmless
     def on_save(self, args, state, control, **kwargs):
         self._ended("save")
 
+    @harmless
     def on_train_end(self, args, state, control, **kwargs):
         _steps.loop_ended(self)
         self._run.end()
@@ -67,6 +75,7 @@ class StepscopeCallback(TrainerCallback):
 class _Watching(StepscopeCallback):
     """One that records nothing by itself."""
 
+    @harmless
     def on_train_begin(self, args, state, control, **kwargs):
         _steps.loop_begins(_steps.TRAINER, self)
 
