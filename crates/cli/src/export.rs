@@ -7,9 +7,8 @@ use crate::output::{deliver, print, shown};
 use crate::report::to_type;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use stepscope_engine::{self as engine, Selection};
+use stepscope_engine::{self as engine, Ranks, Selection};
 use stepscope_export::{self as export, ExportError, Format, report_numbers, tensorboard_events};
 
 /// Write what a tracker of experiments keeps of a run into a folder: the report as a page, the trace, and some numbers
@@ -53,8 +52,7 @@ pub(crate) fn export(arguments: &ExportArguments) -> Ending {
     if !arguments.force && is_taken(folder) {
         return Err(ExportError::Exists { path: folder.into() }.into());
     }
-    let options = arguments.joined.options();
-    let run = opening::open(&arguments.runs, &options)?;
+    let run = opening::open(&arguments.runs, &arguments.joined.options())?;
     let report = engine::report::report(&run, &Selection::default(), &to_type(&arguments.runs[0]))?;
     let all = run.analyze_all(&Selection::default())?;
     std::fs::create_dir_all(folder)
@@ -69,7 +67,6 @@ pub(crate) fn export(arguments: &ExportArguments) -> Ending {
     let json: serde_json::Map<String, serde_json::Value> =
         numbers.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
     write("numbers.json", &(serde_json::Value::Object(json).to_string() + "\n"))?;
-    drop(run);
     if arguments.tracker == Tracker::Tensorboard {
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
         let path = folder.join(format!("events.out.tfevents.{}.stepscope", unix_s as u64));
@@ -79,7 +76,7 @@ pub(crate) fn export(arguments: &ExportArguments) -> Ending {
     }
     let is_packed = arguments.tracker != Tracker::Wandb;
     let path = folder.join(if is_packed { "stepscope.pt.trace.json.gz" } else { "stepscope.pt.trace.json" });
-    let trace = Arc::new(opening::open_whole(&arguments.runs, &options)?);
+    let trace = run.events(&Ranks::default())?;
     export::save_trace(&trace, &path, Format::Chrome { is_packed }, arguments.force)?;
     files.push(path);
     print(&files.iter().map(|file: &PathBuf| shown(Path::new(file)) + "\n").collect::<String>())?;
