@@ -50,7 +50,7 @@ def harmless(function):
 
 
 #: What was told already.
-_refused = set()
+_refused: set[str] = set()
 
 
 def _refuse(framework, error):
