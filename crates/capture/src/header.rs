@@ -60,6 +60,8 @@ impl HeaderFields {
             files: Vec::new(),
             io: Vec::new(),
             samples: Vec::new(),
+            stacks: Vec::new(),
+            stack_samples: Vec::new(),
             device: ActivityList::default(),
             profiler_states: Vec::new(),
             windows: Vec::new(),

@@ -213,13 +213,18 @@ tags! {
     Io = 44;
     /// The step that is open on this thread is none: what ran since its begin is outside of steps.
     StepDropped = 45;
+    /// A stack of Python: word 1 = id | id of its caller's stack + 1 << 32 (0: none), word 2 = name id of its innermost
+    /// frame. Stands before the first record that uses it.
+    Stack = 46;
+    /// A sample of a thread, as [`crate::stack_samples`] packs it.
+    StackSample = 47;
 }
 
 impl Tag {
     /// True for records that later ones of any thread need: a ring carries them over when it gives a segment up. They
     /// are long ones, and mean the same wherever they stand.
     pub fn is_definition(self) -> bool {
-        matches!(self, Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact | Tag::File)
+        matches!(self, Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact | Tag::File | Tag::Stack)
     }
 }
 

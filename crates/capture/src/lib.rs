@@ -23,6 +23,7 @@ pub mod memory;
 mod read;
 mod ring;
 pub mod short;
+pub mod stack_samples;
 
 pub use clock::{ClockPoint, ClockSnapshot, TickClock};
 pub use decode::{CollectiveOf, Event, EventList, Mark, ProfilerState, Sample, StepRange, Window};
@@ -39,3 +40,4 @@ pub use read::{Capture, CaptureReader, Thread, read, read_head};
 #[cfg(target_os = "linux")]
 pub use ring::Snapshot;
 pub use ring::{RingWindow, definitions};
+pub use stack_samples::{Called, Doing, StackSample};

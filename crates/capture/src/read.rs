@@ -6,9 +6,10 @@ use crate::device::ActivityList;
 use crate::header::HeaderFields;
 use crate::layout::HEADER_BYTES;
 use crate::ring::{RingWindow, is_ring, read_bytes};
+use crate::stack_samples::resolve;
 use crate::{
-    CaptureError, EventList, Inputs, IoCall, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State,
-    StepRange, Window,
+    Called, CaptureError, EventList, Inputs, IoCall, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample,
+    StackSample, State, StepRange, Window,
 };
 use std::fs::File;
 use std::io::Read;
@@ -71,6 +72,10 @@ pub struct Capture {
     pub io: Vec<IoCall>,
     /// Sampled quantities, by time.
     pub samples: Vec<Sample>,
+    /// Stacks of Python, which samples refer to; a caller's stands before those that it is in.
+    pub stacks: Vec<Called>,
+    /// Samples of what threads of Python run, by (thread, time).
+    pub stack_samples: Vec<StackSample>,
     /// What devices' profilers reported, by start; what has no time of its own comes first.
     pub device: ActivityList,
     /// Under which profiler state each thread ran what it did, by (thread, time).
@@ -141,7 +146,9 @@ impl CaptureReader {
         let mut threads = scan.threads();
         let activities = scan.take_activities();
         let (device, device_damage) = finish_devices(activities, &scan.process, &clock, &mut threads, last_ns);
-        let rare = RareEvents::of(&scan, &clock, last_ns);
+        let mut rare = RareEvents::of(&scan, &threads, &clock, last_ns);
+        let process = &scan.process;
+        let stacks = resolve(&process.stacks, process.names.len() as u32, &mut rare.stack_samples);
         let mut damaged = std::mem::take(&mut scan.damaged);
         damaged.extend(scan.process.inputs.damage());
         damaged.extend(device_damage);
@@ -157,6 +164,8 @@ impl CaptureReader {
             steps: rare.steps,
             optimizer_steps: rare.optimizer_steps,
             samples: rare.samples,
+            stacks,
+            stack_samples: rare.stack_samples,
             profiler_states: rare.profiler_states,
             windows: scan.windows(&clock),
             device,

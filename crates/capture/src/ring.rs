@@ -43,6 +43,7 @@ impl Capture {
         self.optimizer_steps.retain(|mark| mark.time_ns >= start_ns);
         self.memory.retain(|event| event.time_ns >= start_ns);
         self.io.retain(|call| call.end_ns >= start_ns);
+        self.stack_samples.retain(|sample| sample.time_ns >= start_ns);
         self.device.retain(|activity| activity.record.span().is_none_or(|(_, end_ns)| end_ns >= start_ns));
         let is_cut = before != (self.events.len(), self.steps.len(), self.optimizer_steps.len());
         self.ring = Some(RingWindow {

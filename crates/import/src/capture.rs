@@ -17,6 +17,7 @@ mod range_numbers;
 mod recording_findings;
 mod rows;
 mod run_ranks;
+mod stack_samples;
 mod torch_session;
 mod unseen_io;
 mod window;
@@ -44,7 +45,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 27] = [
+const PROCESS_METADATA_KEYS: [&str; 28] = [
     "process_name",
     "rank",
     "local_rank",
@@ -56,6 +57,7 @@ const PROCESS_METADATA_KEYS: [&str; 27] = [
     "disturbed_by",
     "inputs_refused",
     "stacks_refused",
+    "stack_samples_refused",
     "options_not_recorded",
     "kept_because",
     "windows_not_kept",
@@ -276,6 +278,7 @@ impl AlignedCapture<'_> {
         }
         self.add_device_activities((process, rank), &tracks, devices, builder);
         self.add_memory(rank, &tracks, devices, builder);
+        self.add_stack_samples(&tracks, builder);
     }
 
     /// Start in Unix time, and duration.

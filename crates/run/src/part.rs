@@ -7,6 +7,7 @@ mod io;
 mod memory;
 mod process_metadata;
 mod reading;
+mod stack_samples;
 
 pub use reading::read_part;
 pub(crate) use reading::{PartSummary, part_summary, read_part_head};
@@ -30,7 +31,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CollectiveOf, DeviceActivity, IoCall, Mark, MemoryEvent, Sample, StepRange};
+use stepscope_capture::{
+    Capture, CollectiveOf, DeviceActivity, IoCall, Mark, MemoryEvent, Sample, StackSample, StepRange,
+};
 
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
@@ -57,6 +60,7 @@ struct Row<'a> {
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
     io: Option<&'a IoCall>,
+    stack_sample: Option<&'a StackSample>,
     device: Option<DeviceActivity>,
     collective: Option<CollectiveOf>,
     module_class: Option<&'a str>,
@@ -93,6 +97,7 @@ fn schema() -> Schema {
         .chain([Field::new("is_async", DataType::Boolean, true)])
         .chain(device::fields())
         .chain(io::fields())
+        .chain(stack_samples::fields())
         .collect::<Vec<_>>(),
     )
 }
@@ -120,10 +125,11 @@ pub fn write_part(path: &Path, capture: &Capture) -> Result<(), RunError> {
     let schema = Arc::new(schema());
     let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(failed)?;
     let mut rows = Vec::with_capacity(ROWS_PER_BATCH);
+    let stacks = stack_samples::texts(capture);
     for recorded in recorded_in_order(capture).chunks(ROWS_PER_BATCH) {
         rows.clear();
         rows.extend(recorded.iter().map(|recorded| row_of(recorded, capture)));
-        let columns = columns_of(&rows, capture).map_err(|error| io(std::io::Error::other(error)))?;
+        let columns = columns_of(&rows, capture, &stacks).map_err(|error| io(std::io::Error::other(error)))?;
         let batch =
             RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| io(std::io::Error::other(error)))?;
         writer.write(&batch).map_err(failed)?;
@@ -142,6 +148,7 @@ enum Recorded<'a> {
     Memory(&'a MemoryEvent),
     Io(&'a IoCall),
     Sample(&'a Sample),
+    StackSample(&'a StackSample),
     Device(usize),
 }
 
@@ -163,6 +170,7 @@ impl Recorded<'_> {
             Self::Memory(event) => (event.thread, event.time_ns, event.time_ns),
             Self::Io(call) => (call.thread, call.start_ns, call.end_ns),
             Self::Sample(sample) => (sample.thread, sample.time_ns, sample.time_ns),
+            Self::StackSample(sample) => (sample.thread, sample.time_ns, sample.time_ns),
         };
         (Some(thread), start_ns, end_ns.saturating_sub(start_ns).max(0))
     }
@@ -177,6 +185,7 @@ fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
     all.extend(capture.memory.iter().map(Recorded::Memory));
     all.extend(capture.io.iter().map(Recorded::Io));
     all.extend(capture.samples.iter().map(Recorded::Sample));
+    all.extend(capture.stack_samples.iter().map(Recorded::StackSample));
     all.extend((0..capture.device.len()).map(Recorded::Device));
     // Lists that are in order already, one after the other: the sort finds and merges them.
     all.sort_by_key(|recorded| {
@@ -203,6 +212,7 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         is_unfinished: false,
         memory: None,
         io: None,
+        stack_sample: None,
         device: None,
         collective: None,
         module_class: None,
@@ -239,6 +249,11 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
         Recorded::Io(call) => Row { name: call.function.name(), io: Some(call), ..empty(io::KIND) },
         Recorded::Sample(sample) => Row { name: name_of(sample.name), value: Some(sample.value), ..empty("counter") },
+        Recorded::StackSample(sample) => {
+            let kind = stack_samples::KIND;
+            let name = stack_samples::name(sample, capture).unwrap_or(kind);
+            Row { name, stack_sample: Some(sample), ..empty(kind) }
+        }
         Recorded::Device(at) => {
             let activity = capture.device.at(*at);
             let kind = device::kind(&activity);
@@ -266,7 +281,7 @@ fn split_module(name: &str, scope: u8) -> (Option<&str>, &str) {
     parts.map_or((None, name), |(class, path)| (Some(class), path))
 }
 
-fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_schema::ArrowError> {
+fn columns_of(rows: &[Row], capture: &Capture, stacks: &[String]) -> Result<Vec<ArrayRef>, arrow_schema::ArrowError> {
     let thread = |row: &Row| row.thread.and_then(|thread| capture.threads.get(thread as usize));
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.start_ns))),
@@ -304,6 +319,11 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         columns.extend(nulls(&io::fields(), rows.len()));
     } else {
         columns.extend(io::columns(rows.iter().map(|row| row.io), &capture.files)?);
+    }
+    if capture.stack_samples.is_empty() {
+        columns.extend(nulls(&stack_samples::fields(), rows.len()));
+    } else {
+        columns.extend(stack_samples::columns(rows.iter().map(|row| row.stack_sample), stacks)?);
     }
     Ok(columns)
 }

@@ -84,6 +84,7 @@ impl RecordFilter {
             (is_call || !is_hidden(record)) && record.span().is_none_or(|(start_ns, _)| contains(start_ns))
         });
         capture.samples.retain(|sample| contains(sample.time_ns));
+        capture.stack_samples.retain(|of| thread_filter.has_thread(of.thread) && contains(of.time_ns));
         capture.windows.retain(|window| contains(window.time_ns));
         capture.last_ns = capture.last_ns.min(end_ns);
         capture.state = State::Closed;
@@ -257,6 +258,8 @@ pub(crate) mod tests {
             files: vec![],
             io: vec![],
             samples: vec![],
+            stacks: vec![],
+            stack_samples: vec![],
             device: ActivityList::default(),
             overloads: vec![],
             inputs: vec![],

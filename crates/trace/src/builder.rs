@@ -20,7 +20,7 @@ use crate::stacks::StackTable;
 use crate::{
     Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent, Iteration,
     MemoryEvent, ModuleCall, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, Sockets,
-    StackId, Synchronization, Track, TrackId,
+    StackId, StackSample, Synchronization, Track, TrackId,
 };
 use stepscope_base::{Span, StringId, StringTable};
 
@@ -92,6 +92,7 @@ pub struct TraceBuilder {
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
     stacks: StackTable,
+    stack_samples: Vec<StackSample>,
     io: Vec<IoEvent>,
     dataflow: Vec<DataflowRange>,
     counters: Vec<Counter>,
@@ -252,7 +253,12 @@ impl TraceBuilder {
         self.out_of_memory.push(event);
     }
 
-    /// The stack that calls `frame` from `caller`, for [`MemoryEvent::stack`]; none calls the outermost frame. A frame has no
+    /// Adds a sample of what a thread runs.
+    pub fn add_stack_sample(&mut self, sample: StackSample) {
+        self.stack_samples.push(sample);
+    }
+
+    /// The stack that calls `frame` from `caller`, for events that carry one; none calls the outermost frame. A frame has no
     /// `;` in it.
     pub fn intern_stack(&mut self, frame: StringId, caller: Option<StackId>) -> StackId {
         self.stacks.intern(frame, caller)

@@ -23,6 +23,9 @@ pub struct Contents {
     pub flows: u64,
     /// Number of samples of counters.
     pub samples: u64,
+    /// Number of samples of what threads run.
+    #[serde(default)]
+    pub stack_samples: u64,
     /// Whether shapes of operators' inputs are known.
     pub has_shapes: bool,
     /// Whether call stacks of operators are known.
@@ -59,6 +62,7 @@ impl Contents {
             collectives: trace.collectives.len() as u64,
             flows: trace.flows.len() as u64,
             samples: trace.counters.iter().map(|counter| counter.time_ns.len() as u64).sum(),
+            stack_samples: trace.stack_samples.len() as u64,
             has_shapes: trace.has_shapes(),
             has_stacks: trace.ops.info.iter().any(|info| is_named(info.stack)),
             has_modules: is_there(SliceKind::Module),
@@ -81,6 +85,7 @@ impl Contents {
             collectives: self.collectives + other.collectives,
             flows: self.flows + other.flows,
             samples: self.samples + other.samples,
+            stack_samples: self.stack_samples + other.stack_samples,
             has_shapes: self.has_shapes | other.has_shapes,
             has_stacks: self.has_stacks | other.has_stacks,
             has_modules: self.has_modules | other.has_modules,

@@ -18,12 +18,16 @@
 //! Further rows of a thread: `label`, `sync` (an API call that waits for the device), `optimizer`, `python`, `module`, `io`,
 //! and `overhead` (the profiler's own time, on a track of its own).
 //!
+//! On `samples` rows a letter is a sample of thread 1 in `f.py(7): f`, called by `main.py(1): main`: it runs, or sleeps when
+//! the letter is a capital.
+//!
 //! On `memory` and `hostmemory` rows a small letter is an allocation at an address of its own, of 100 bytes for `a`, 200
 //! for `b` and so on; its capital is the free.
 
 use crate::{
-    Collective, CollectiveKind, CopyDirection, Counter, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey,
-    MemoryEvent, Process, ProcessId, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
+    Collective, CollectiveKind, CopyDirection, Counter, Device, DeviceEvent, DeviceEventClass, DeviceId, Doing,
+    LaunchKey, MemoryEvent, Process, ProcessId, SliceId, SliceKind, StackSample, Trace, TraceBuilder, Track, TrackId,
+    TrackKind,
 };
 use std::collections::BTreeMap;
 use stepscope_base::StringTable;
@@ -74,6 +78,7 @@ impl Canvas {
                 }
                 "stream" => self.device_event(rank, id, track, letter, start_ns, dur_ns),
                 "memory" | "hostmemory" => self.memory_event(rank, track, letter, start_ns, kind == "memory"),
+                "samples" => self.stack_sample(track, letter, start_ns),
                 other => drop(self.slice(track, host_kind(other), &letter.to_string(), start_ns, dur_ns)),
             }
         }
@@ -119,6 +124,17 @@ impl Canvas {
         let device = self.device(rank);
         self.builder.add_device_event(DeviceEvent { stream: Some(stream), ..DeviceEvent::new(slice, device, class) });
         self.correlate(rank, "event", letter, slice);
+    }
+
+    fn stack_sample(&mut self, track: TrackId, letter: char, time_ns: i64) {
+        let name = letter.to_ascii_lowercase();
+        let [main, frame] = ["main.py(1): main".into(), format!("{name}.py(7): {name}")]
+            .map(|text: String| self.builder.strings.intern(&text));
+        let main = self.builder.intern_stack(main, None);
+        let stack = Some(self.builder.intern_stack(frame, Some(main)));
+        let doing = if letter == name { Doing::Running } else { Doing::Sleep };
+        let sample = StackSample { track, time_ns, stack, doing, ran_ns: None, runnable_ns: None };
+        self.builder.add_stack_sample(sample);
     }
 
     fn memory_event(&mut self, rank: u32, track: TrackId, letter: char, time_ns: i64, is_on_device: bool) {

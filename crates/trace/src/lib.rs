@@ -29,6 +29,7 @@ mod roles;
 pub mod simulated;
 mod slices;
 mod sound;
+mod stack_samples;
 mod stacks;
 mod steps;
 mod synchronizations;
@@ -59,6 +60,7 @@ pub use reduced::Reduced;
 pub use retime::Retiming;
 pub use roles::SliceRole;
 pub use slices::{SliceId, SliceKind, Slices};
+pub use stack_samples::{Doing, StackSample};
 pub use stacks::{StackId, Stacks};
 pub use steps::{Iteration, IterationKind, Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
@@ -111,6 +113,8 @@ pub struct Trace {
     pub out_of_memory: Vec<MemoryEvent>,
     /// Call stacks of allocations, frees and allocations that failed.
     pub stacks: Stacks,
+    /// Samples of what threads run, by (track, time).
+    pub stack_samples: Vec<StackSample>,
     /// Calls that use files, ordered by slice.
     pub io: Vec<IoEvent>,
     /// What ranges say of the data that they work on, ordered by slice.

@@ -5,7 +5,8 @@ use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
     Collective, Counter, DataflowRange, Device, DeviceEvent, DeviceId, Flow, Instants, IoEvent, MemoryEvent,
-    ModuleCall, OpInfo, OpInputs, OpInputsId, ProcessId, SliceId, StackId, Step, Synchronization, Trace, TrackId,
+    ModuleCall, OpInfo, OpInputs, OpInputsId, ProcessId, SliceId, StackId, StackSample, Step, Synchronization, Trace,
+    TrackId,
 };
 use std::collections::BTreeMap;
 use stepscope_base::{Span, StringId};
@@ -28,8 +29,8 @@ pub fn merge(name: String, traces: Vec<(Trace, i64)>, clock_zero_unix_ns: Option
 
 /// Whether anything in a trace has a time.
 fn has_times(trace: &Trace) -> bool {
-    let Trace { slices, instants, memory, out_of_memory, counters, .. } = trace;
-    let is_sampled = counters.iter().any(|counter| !counter.time_ns.is_empty());
+    let Trace { slices, instants, memory, out_of_memory, counters, stack_samples, .. } = trace;
+    let is_sampled = !stack_samples.is_empty() || counters.iter().any(|counter| !counter.time_ns.is_empty());
     !slices.is_empty() || !instants.time_ns.is_empty() || !memory.is_empty() || !out_of_memory.is_empty() || is_sampled
 }
 
@@ -169,6 +170,12 @@ impl Merged {
         }));
         trace.memory.extend(part.memory.iter().map(|event| ids.memory(event)));
         trace.out_of_memory.extend(part.out_of_memory.iter().map(|event| ids.memory(event)));
+        trace.stack_samples.extend(part.stack_samples.iter().map(|sample| StackSample {
+            track: ids.track(sample.track),
+            time_ns: sample.time_ns + shift_ns,
+            stack: sample.stack.map(|id| ids.stacks[id.index()]),
+            ..*sample
+        }));
         trace.io.extend(part.io.iter().map(|row| IoEvent {
             slice: ids.slice(row.slice),
             file: ids.string(row.file),

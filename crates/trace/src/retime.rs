@@ -45,6 +45,9 @@ impl Trace {
             events.iter_mut().for_each(|event| event.time_ns = time(process_of[event.track.index()], event.time_ns));
             events.sort_by_key(|event| event.time_ns);
         }
+        for sample in &mut self.stack_samples {
+            sample.time_ns = time(process_of[sample.track.index()], sample.time_ns);
+        }
         for counter in &mut self.counters {
             let process = counter.process;
             counter.time_ns.iter_mut().for_each(|time_ns| *time_ns = time(process, *time_ns));

@@ -30,6 +30,7 @@ impl Trace {
             memory: memory(&self.memory),
             out_of_memory: memory(&self.out_of_memory),
             stacks: self.stacks.clone(),
+            stack_samples: only(&self.stack_samples, |sample| window.contains(sample.time_ns).then_some(*sample)),
             counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
             steps: only(&self.steps, |step| step_in(step, window)),
             findings,

@@ -19,6 +19,8 @@ pub(crate) struct ProcessRecords {
     pub(crate) inputs: InputsTable,
     /// Paths of files, by number; those that are not defined are empty.
     pub(crate) files: Vec<String>,
+    /// Stacks as they are defined: id, id of the caller's stack, name of the frame.
+    pub(crate) stacks: Vec<(u32, Option<u32>, u32)>,
     pub(crate) clock_points: Vec<ClockPoint>,
     /// Ticks, on or off, cycle.
     pub(crate) windows: Vec<(u64, bool, u64)>,
@@ -44,6 +46,7 @@ pub(super) fn is_of_process(tag: Tag) -> bool {
                 | Tag::CallsStop
                 | Tag::DeviceClock
                 | Tag::File
+                | Tag::Stack
         )
 }
 
@@ -53,6 +56,7 @@ impl ProcessRecords {
         match record.tag {
             Tag::Name => set_text(&mut self.names, low, record.text(8, high as usize)),
             Tag::File => set_text(&mut self.files, low, text_of_path(record.bytes(8, high as usize))),
+            Tag::Stack => self.stacks.push((low, high.checked_sub(1), record.halves(1).0)),
             Tag::Overload => set_text(&mut self.overloads, low, record.text(8, high as usize)),
             Tag::Inputs => self.inputs.learn(low, record.bytes(8, high as usize)),
             Tag::InputsInPlace => self.inputs.learn_in_place(record.bytes(8, low as usize)),

@@ -3,6 +3,7 @@
 use super::events::{Mark, ProfilerState, Sample, StepRange};
 use super::scan::Scan;
 use crate::clock::TickClock;
+use crate::{StackSample, Thread};
 use std::collections::{BTreeSet, HashMap};
 
 /// A record of a thread that tells nothing of its ranges.
@@ -24,6 +25,8 @@ pub(super) enum Rarely {
     OptimizerStep(Option<i64>),
     /// The name, and the value.
     Sample(u32, i64),
+    /// The system's number of the thread that was sampled, and what is said of it.
+    StackSample(u32, StackSample),
     ProfilerState(u64),
 }
 
@@ -33,6 +36,7 @@ pub(crate) struct RareEvents {
     pub(crate) steps: Vec<StepRange>,
     pub(crate) optimizer_steps: Vec<Mark>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) stack_samples: Vec<StackSample>,
     pub(crate) profiler_states: Vec<ProfilerState>,
 }
 
@@ -40,9 +44,10 @@ pub(crate) struct RareEvents {
 type End = (i64, u64, i64);
 
 impl RareEvents {
-    /// Those of a capture whose process is known to have lived until `last_ns`.
-    pub(crate) fn of(scan: &Scan, clock: &TickClock, last_ns: i64) -> Self {
+    /// Those of a capture with these threads, whose process is known to have lived until `last_ns`.
+    pub(crate) fn of(scan: &Scan, threads: &[Thread], clock: &TickClock, last_ns: i64) -> Self {
         let mut all = Self::default();
+        let by_tid: HashMap<u64, u32> = threads.iter().map(|thread| (thread.tid, thread.ordinal)).collect();
         // In ticks, where each step begins; the one that is open on each thread; ends that close none of these.
         let (mut starts, mut open, mut ends) = (Vec::new(), HashMap::new(), Vec::new());
         let mut dropped = BTreeSet::new();
@@ -73,6 +78,10 @@ impl RareEvents {
                 }
                 Rarely::OptimizerStep(number) => all.optimizer_steps.push(Mark { thread, time_ns, number }),
                 Rarely::Sample(name, value) => all.samples.push(Sample { thread, name, time_ns, value }),
+                Rarely::StackSample(tid, sample) => {
+                    let sampled = by_tid.get(&u64::from(tid));
+                    all.stack_samples.extend(sampled.map(|thread| StackSample { thread: *thread, time_ns, ..sample }));
+                }
                 Rarely::ProfilerState(number) => {
                     all.profiler_states.push(ProfilerState { thread, since_ns: time_ns, number });
                 }
@@ -87,6 +96,7 @@ impl RareEvents {
         all.steps.sort_by_key(|step| (step.start_ns, step.number));
         all.optimizer_steps.sort_by_key(|mark| mark.time_ns);
         all.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
+        all.stack_samples.sort_by_key(|sample| (sample.thread, sample.time_ns));
         all.profiler_states.sort_by_key(|state| (state.thread, state.since_ns));
         all
     }

@@ -211,6 +211,8 @@ impl Replay<'_, '_> {
             | Tag::CallsStop
             | Tag::DeviceClock
             | Tag::File
+            | Tag::Stack
+            | Tag::StackSample
             | Tag::Device
             | Tag::Pad => {}
             // They are read as the long ones that they stand for.

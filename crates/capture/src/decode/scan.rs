@@ -14,6 +14,7 @@ use crate::clock::TickClock;
 use crate::device::ActivityList;
 use crate::io::IoRecord;
 use crate::layout::{NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
+use crate::stack_samples::unpack;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
 
@@ -218,6 +219,11 @@ impl Scan {
             Tag::OptimizerStep => self.add_rare(record, Rarely::OptimizerStep(None)),
             Tag::NumberedOptimizerStep => self.add_rare(record, Rarely::OptimizerStep(Some(record.word(0) as i64))),
             Tag::Counter => self.add_rare(record, Rarely::Sample(record.halves(0).0, record.word(1) as i64)),
+            Tag::StackSample => {
+                let (tid, sample) = unpack([0, 1, 2].map(|at| record.word(at)));
+                self.others.insert(tid);
+                self.add_rare(record, Rarely::StackSample(tid, sample));
+            }
             Tag::ProfilerState => self.add_rare(record, Rarely::ProfilerState(record.word(0))),
             Tag::Io => self.others.extend(IoRecord::other_thread(|at| record.word(at))),
             tag if is_of_process(tag) => {

@@ -41,6 +41,7 @@ pub(super) fn used_threads(capture: &Capture) -> Vec<u32> {
     let threads_of_devices = capture.device.about().iter().filter_map(|about| about.record.thread());
     let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
     let threads = threads.chain(threads_of_devices).chain(capture.io.iter().map(|call| call.thread));
+    let threads = threads.chain(capture.stack_samples.iter().map(|sample| sample.thread));
     let mut used: Vec<u32> = threads.collect();
     used.sort_unstable();
     used.dedup();

@@ -34,6 +34,9 @@ pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
     if let Some(reason) = metadata_value(capture, "stacks_refused") {
         findings.add(FindingCode::OptionNotRecorded, || format!("stacks: {reason}"));
     }
+    if let Some(reason) = metadata_value(capture, "stack_samples_refused") {
+        findings.add(FindingCode::OptionNotRecorded, || format!("samples of stacks: {reason}"));
+    }
     if let Some(reason) = metadata_value(capture, "inputs_refused") {
         findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
     }

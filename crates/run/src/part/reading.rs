@@ -3,7 +3,7 @@
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
 use super::process_metadata::{PART_VERSION, ProcessMetadata, ThreadMetadata};
-use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory};
+use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory, stack_samples};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -28,7 +28,8 @@ use stepscope_capture::{
 /// The most rows that room is made for before they are read.
 const MOST_ROWS_AT_ONCE: usize = 16 << 20;
 /// Columns of texts that a part may do without.
-const OPTIONAL_TEXTS: [&str; 7] = ["overload", "inputs", "collective", "module_class", "device", "file", "other_file"];
+const OPTIONAL_TEXTS: [&str; 9] =
+    ["overload", "inputs", "collective", "module_class", "device", "file", "other_file", "stack", "doing"];
 /// The metadata that says of what records calls on files alone that it does: nothing closes it.
 const RECORDER: &str = "recorder";
 const FILES: &str = "files";
@@ -119,9 +120,10 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     // Room for all at once, where the file is not damaged: a list that grows is copied again and again.
     capture.events.try_reserve(rows.min(MOST_ROWS_AT_ONCE));
     let (mut names, mut inputs, mut files) = (NameIds::default(), InputsOfPart::default(), io::FileIds::default());
+    let mut stacks = stack_samples::StackIds::default();
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
-        read_batch(&batch, &mut capture, &mut names, &mut inputs, &mut files)
+        read_batch(&batch, &mut capture, &mut names, &mut inputs, &mut files, &mut stacks)
             .ok_or_else(|| damaged("a column is missing or of another type".into()))?;
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
@@ -184,6 +186,8 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         files: Vec::new(),
         io: Vec::new(),
         samples: Vec::new(),
+        stacks: Vec::new(),
+        stack_samples: Vec::new(),
         device: ActivityList::default(),
         profiler_states: metadata.profiler_states.into_iter().map(state).collect(),
         windows: metadata.windows.into_iter().map(window).collect(),
@@ -207,6 +211,7 @@ fn read_batch(
     names: &mut NameIds,
     inputs: &mut InputsOfPart,
     files: &mut io::FileIds,
+    stacks: &mut stack_samples::StackIds,
 ) -> Option<()> {
     let start = column::<Int64Array>(batch, "start_ns")?;
     let dur = column::<Int64Array>(batch, "dur_ns")?;
@@ -221,6 +226,7 @@ fn read_batch(
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
     let io = io::Columns::of(batch);
+    let stack_samples = stack_samples::Columns::of(batch);
     let mut of_devices = device::Columns::of(batch);
     let collectives = Collectives::of(batch);
     let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
@@ -254,6 +260,10 @@ fn read_batch(
             }
             memory::ALLOCATION | memory::OUT_OF_MEMORY => {
                 capture.memory.push(memory.as_ref()?.event(row, thread, start_ns)?);
+            }
+            stack_samples::KIND => {
+                let sample = stack_samples.as_ref()?.sample(row, (thread, start_ns), (capture, names, stacks));
+                capture.stack_samples.push(sample);
             }
             "counter" => {
                 let name = name_id(name.value(row)?, "", capture, names);

@@ -50,6 +50,8 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         files: vec![],
         io: vec![],
         samples: vec![],
+        stacks: vec![],
+        stack_samples: vec![],
         device: Default::default(),
         overloads: vec![],
         inputs: vec![],

@@ -74,6 +74,7 @@ impl TraceBuilder {
             memory: Vec::new(),
             out_of_memory: Vec::new(),
             stacks: self.stacks.rows,
+            stack_samples: Vec::new(),
             io,
             dataflow,
             counters: self.counters,
@@ -111,6 +112,10 @@ impl TraceBuilder {
             }
             *(if is_memory { &mut trace.memory } else { &mut trace.out_of_memory }) = events;
         }
+        let mut samples = self.stack_samples;
+        samples.iter_mut().for_each(|sample| sample.track = nested.track_of[sample.track.index()]);
+        samples.sort_by_key(|sample| (sample.track, sample.time_ns));
+        trace.stack_samples = samples;
         trace.flows.sort_unstable();
         trace.flows.dedup();
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
@@ -129,11 +134,13 @@ impl TraceBuilder {
         let memory = self.memory.iter().chain(&self.out_of_memory).map(|event| event.time_ns);
         let instants = self.instants.iter().map(|row| row.0).chain(memory);
         let samples = self.counters.iter().flat_map(|counter| counter.time_ns.iter().copied());
-        let start_ns = slice_starts.chain(instants).chain(samples).min().unwrap_or(0);
+        let stack_samples = self.stack_samples.iter().map(|sample| sample.time_ns);
+        let start_ns = slice_starts.chain(instants).chain(samples).chain(stack_samples).min().unwrap_or(0);
         self.slices.iter_mut().for_each(|slice| slice.start_ns -= start_ns);
         self.instants.iter_mut().for_each(|row| row.0 -= start_ns);
         self.memory_events().for_each(|event| event.time_ns -= start_ns);
         self.counters.iter_mut().flat_map(|counter| &mut counter.time_ns).for_each(|time_ns| *time_ns -= start_ns);
+        self.stack_samples.iter_mut().for_each(|sample| sample.time_ns -= start_ns);
         self.step_marks.iter_mut().for_each(|mark| mark.time_ns -= start_ns);
         for (_, span) in &mut self.recorded {
             *span = Span::new(span.start_ns - start_ns, span.end_ns - start_ns);

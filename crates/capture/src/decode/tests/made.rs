@@ -46,6 +46,10 @@ enum What {
     CallsStop,
     Counter(u32, i64),
     ProfilerState(u64),
+    /// Id, that of the caller's and one, and a name.
+    Stack(u32, u32, u32),
+    /// A thread of the system, and a stack's id and one.
+    StackSample(u32, u32),
 }
 
 fn begin() -> impl Strategy<Value = Begin> {
@@ -90,6 +94,8 @@ fn what() -> impl Strategy<Value = What> {
         1 => Just(What::CallsStop),
         2 => (0u32..6, any::<i64>()).prop_map(|(name, value)| What::Counter(name, value)),
         1 => (0u64..4).prop_map(What::ProfilerState),
+        1 => (0u32..5, 0u32..5, 0u32..6).prop_map(|(id, caller, name)| What::Stack(id, caller, name)),
+        2 => (0u32..9, 0u32..6).prop_map(|(tid, stack)| What::StackSample(tid, stack)),
     ]
 }
 
@@ -190,6 +196,13 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         What::CallsStop => long(bytes, ticks, Tag::CallsStop, &[], ""),
         What::Counter(name, value) => long(bytes, ticks, Tag::Counter, &[u64::from(*name), *value as u64], ""),
         What::EndLeft(after) => long(bytes, ticks, Tag::EndLeft, &[*after], ""),
+        What::Stack(id, caller, name) => {
+            let words = [u64::from(*id) | u64::from(*caller) << 32, u64::from(*name)];
+            long(bytes, ticks, Tag::Stack, &words, "");
+        }
+        What::StackSample(tid, stack) => {
+            long(bytes, ticks, Tag::StackSample, &[u64::from(*tid) | u64::from(*stack) << 32, 7, 0], "");
+        }
         What::ProfilerState(number) => long(bytes, ticks, Tag::ProfilerState, &[*number], ""),
         What::BeginText(text, scope) => {
             long(bytes, ticks, Tag::BeginText, &[len(text) | u64::from(*scope) << 32], text);

@@ -124,8 +124,11 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
 
 /// The threads that others wrote of, and that wrote nothing.
 fn add_written_of<'a>(records: impl Iterator<Item = &'a Record<'a>>, threads: &mut Vec<Thread>) {
-    let of_other = |record: &Record| IoRecord::other_thread(|at| record.word(at));
-    let of_others = records.filter(|record| record.tag == Tag::Io).filter_map(of_other);
+    let of_others = records.filter_map(|record| match record.tag {
+        Tag::Io => IoRecord::other_thread(|at| record.word(at)),
+        Tag::StackSample => Some(record.word(0) as u32),
+        _ => None,
+    });
     let mut tids: Vec<u64> = of_others.map(u64::from).collect();
     tids.sort_unstable();
     for tid in tids {
