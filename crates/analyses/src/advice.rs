@@ -30,6 +30,7 @@ mod batch_waits;
 mod blocking_output;
 mod comm_backend;
 mod comm_overlap;
+mod cpu_contention;
 mod data_parallel;
 mod dataloader;
 mod exposed_comm;
@@ -40,6 +41,7 @@ mod file_calls;
 mod first_step;
 mod gemm_shapes;
 mod host_code;
+mod host_lines;
 mod host_sync;
 mod kernel_work;
 mod launch_bound;
@@ -227,6 +229,8 @@ columns! {
         start_ns => Nanoseconds = |row| row.place.as_ref().map(|place| place.start_ns),
         /// The name of the slice that begins at `start_ns` or is open then.
         slice => Text = |row| row.place.as_ref()?.slice.as_ref(),
+        /// The line of the program to look at, as `file.py(12): function`. Absent when none is known.
+        line: Option<String> => Text,
     }
 }
 
@@ -279,6 +283,12 @@ const RULES: &[Rule] = &[
     low_utilization::RULE,
     launch_bound::RULE,
     short_kernels::RULE,
+    host_lines::PYTHON,
+    host_lines::SLEEP,
+    host_lines::LOCK,
+    host_lines::INTERPRETER,
+    host_lines::OTHERS,
+    cpu_contention::RULE,
     host_code::RULE,
     long_calls::RULE,
     host_sync::RULE,

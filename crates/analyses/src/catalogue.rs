@@ -144,6 +144,7 @@ pub fn catalogue() -> &'static [Analysis] {
         operators,
         modules,
         source_lines,
+        host_lines,
         roofline,
         kernels,
         kernel_durations,

@@ -35,6 +35,7 @@ pub mod gpu_utilization_curve;
 pub mod graphs;
 mod groups;
 pub mod hangs;
+pub mod host_lines;
 mod host_threads;
 mod idle;
 pub mod idle_causes;

@@ -1,0 +1,183 @@
+//! What the thread that runs the steps does outside of operators, by samples of its stack: it runs Python, sleeps, or waits
+//! for others.
+
+use super::facts::{Facts, share};
+use super::words::{counted, quoted};
+use super::{Advice, GainEstimate, Judged, Lacks, Rule};
+use crate::host_lines::HostTime;
+use rustc_hash::FxHashMap;
+use stepscope_base::StringId;
+use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_trace::{Doing, StackSample, Trace};
+
+const THRESHOLD: f64 = 0.05;
+/// With fewer samples nothing is said of where time goes.
+const LEAST_SAMPLES: usize = 8;
+/// A place is as deep as still has this part of the samples.
+const PART_OF_PLACE: f64 = 0.7;
+
+pub(super) const PYTHON: Rule = Rule {
+    code: "host.python",
+    evidence: "host_lines",
+    to_do: "Take this code out of the step: do it once before the loop, every so many steps, in the workers of the \
+            `DataLoader`, or with operators on whole tensors.",
+    judge: |facts| judge(facts, &[Doing::Running], "runs Python"),
+};
+
+pub(super) const SLEEP: Rule = Rule {
+    code: "host.sleep",
+    evidence: "host_lines",
+    to_do: "Take the sleep out of the step, or wait for the event itself.",
+    judge: |facts| judge(facts, &[Doing::Sleep], "sleeps"),
+};
+
+pub(super) const LOCK: Rule = Rule {
+    code: "host.lock_wait",
+    evidence: "host_lines",
+    to_do: "Hold the lock for less time on the other thread, hand data over by a queue that is filled ahead, or have the \
+            other thread work on a copy.",
+    judge: |facts| judge(facts, &[Doing::Lock], "waits for another thread"),
+};
+
+pub(super) const INTERPRETER: Rule = Rule {
+    code: "host.gil_wait",
+    evidence: "host_lines",
+    to_do: "Run the other thread's Python code in a process of its own (`multiprocessing`), or let it do less while the \
+            loop runs.",
+    judge: |facts| {
+        judge(facts, &[Doing::InterpreterLock], "waits for the interpreter's lock, which another thread holds,")
+    },
+};
+
+pub(super) const OTHERS: Rule = Rule {
+    code: "host.outside_wait",
+    evidence: "host_lines",
+    to_do: "Do this in a thread or process of its own, before the step needs what it gives.",
+    judge: |facts| {
+        judge(
+            facts,
+            &[Doing::Connection, Doing::Process, Doing::System],
+            "waits for a connection, a process or the system",
+        )
+    },
+};
+
+fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
+    if facts.trace.stack_samples.is_empty() {
+        return Err(Lacks("no samples of Python's stacks: `stepscope record` takes them"));
+    }
+    let times: &Vec<HostTime> = facts.context.get();
+    Ok(times.iter().filter_map(|time| of_rank(facts.trace, time, doing, how)).collect())
+}
+
+fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option<Advice> {
+    let samples: Vec<&StackSample> = time.samples.iter().filter(|sample| doing.contains(&sample.doing)).collect();
+    if samples.len() < LEAST_SAMPLES || time.step_count == 0 {
+        return None;
+    }
+    let count = samples.len() as i64;
+    let ns = time.parts(std::iter::once(count))[0];
+    // Also if there were less of it than samples say, by two standard errors.
+    share(ns - 2 * time.error_ns(count), time.steps.total_ns(), THRESHOLD)?;
+    let row = share(ns, time.steps.total_ns(), THRESHOLD)?;
+    let (line, part) = place(trace, &samples)?;
+    let at = match part {
+        part if part > 0.995 => quoted(&line),
+        part => format!("{} for {} of it", quoted(&line), format_ratio(part)),
+    };
+    let (spent, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
+    let (error, samples) = (format_ns(2 * time.error_ns(count)), counted(count, "sample"));
+    Some(Advice {
+        rank: Some(time.rank),
+        says: format!("The loop {how} for about {spent} ({ratio}) of {window}, in {at} ({samples}, ± {error})."),
+        count: Some(count),
+        gain: Some((ns, GainEstimate::Removal)),
+        line: Some(line),
+        ..row
+    })
+}
+
+/// Where most of the samples are: the deepest function that still has most of them, at the line that it is in most often;
+/// and what part of the samples that is.
+fn place(trace: &Trace, samples: &[&StackSample]) -> Option<(String, f64)> {
+    // Outermost first.
+    let stacks: Vec<Vec<StringId>> = samples
+        .iter()
+        .filter_map(|sample| {
+            let mut frames: Vec<StringId> = trace.stacks.frames(sample.stack?).collect();
+            frames.reverse();
+            Some(frames)
+        })
+        .collect();
+    let function = |frame: StringId| function_of(trace.strings.get(frame));
+    let (mut inside, mut found) = (stacks.iter().collect::<Vec<_>>(), None);
+    for depth in 0.. {
+        let mut counts: FxHashMap<(&str, &str), usize> = FxHashMap::default();
+        for stack in inside.iter().filter(|stack| stack.len() > depth) {
+            *counts.entry(function(stack[depth])).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
+        let Some((deepest, count)) = most else { break };
+        if (count as f64) < PART_OF_PLACE * samples.len() as f64 {
+            break;
+        }
+        inside.retain(|stack| stack.len() > depth && function(stack[depth]) == deepest);
+        let mut lines: FxHashMap<StringId, usize> = FxHashMap::default();
+        inside.iter().for_each(|stack| *lines.entry(stack[depth]).or_default() += 1);
+        let line = lines.into_iter().max_by_key(|(line, count)| (*count, std::cmp::Reverse(*line)));
+        found = line.map(|(line, _)| (trace.strings.get(line).to_string(), count as f64 / samples.len() as f64));
+    }
+    found
+}
+
+/// File and function of a frame, without the line.
+fn function_of(frame: &str) -> (&str, &str) {
+    let place = frame.split_once("): ").and_then(|(place, function)| Some((place.rsplit_once('(')?.0, function)));
+    place.unwrap_or(("", frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
+    use crate::advice::tests::{check, drawn_ms};
+    use stepscope_trace::Trace;
+
+    /// Two steps of 20 ms, of which operators take the first `busy`; a sample each ms of the rest.
+    fn steps(busy: usize, letter: char) -> Trace {
+        let own = 20 - busy;
+        let ops = format!("{}{}", "C".repeat(busy), ".".repeat(own)).repeat(2);
+        let samples = format!("{}{}", ".".repeat(busy), format!("{letter}|").repeat(own)).repeat(2);
+        let steps = format!("{}{}", "0".repeat(20), "1".repeat(20));
+        drawn_ms(&format!("rank 0 step {steps}\nrank 0 cpu 1 {ops}\nrank 0 samples 1 {samples}\n"))
+    }
+
+    #[test]
+    fn python_outside_of_operators_is_named_with_its_line() {
+        let trace = steps(8, 'f');
+        let rows = advice(&trace, &Selection::default());
+        let row = rows.iter().find(|row| row.rule.as_str() == "host.python");
+        assert_eq!(row.and_then(|row| row.line.as_deref()), Some("f.py(7): f"));
+        check(
+            &trace,
+            "host.python",
+            &[
+                "24000 of 40000 removal high: The loop runs Python for about 24.0 ms (60.0 %) of 40.0 ms, in `f.py(7): f` (24 samples, ± 0 ns).",
+            ],
+        );
+        check(&steps(19, 'f'), "host.python", &[]);
+    }
+
+    #[test]
+    fn what_a_thread_waits_for_is_told_apart() {
+        let trace = steps(8, 'F');
+        check(&trace, "host.python", &[]);
+        check(
+            &trace,
+            "host.sleep",
+            &[
+                "24000 of 40000 removal high: The loop sleeps for about 24.0 ms (60.0 %) of 40.0 ms, in `f.py(7): f` (24 samples, ± 0 ns).",
+            ],
+        );
+    }
+}
