@@ -61,7 +61,7 @@ def together() -> Optional[Wanted]:
     of_host = [wanted.options for wanted in wants if wanted.has_host]
     everything: dict = {
         name: any(getattr(options, name) for options in of_host)
-        for name in ("shapes", "memory", "modules", "gc", "counters", "io")
+        for name in ("shapes", "memory", "modules", "gc", "counters", "stack_samples", "io")
     }
     everything["stacks"] = max((options.stacks for options in of_host), key=_STACKS.index, default="")
     everything["gpu"] = next((wanted.options.gpu for wanted in wants if wanted.options.gpu != "off"), "off")

@@ -25,6 +25,8 @@ class Options:
     """Python's garbage collections."""
     counters: bool = True
     """The process's memory and CPU time, sampled."""
+    stack_samples: bool = False
+    """Which line of Python each thread is in, sampled, and what it waits for. ``stepscope record`` asks for it."""
     io: bool = False
     """Calls on files, where ``stepscope record --io`` does not record them already. ``stepscope record`` asks for it."""
     gpu: str = "auto"

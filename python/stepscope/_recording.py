@@ -24,6 +24,7 @@ from stepscope import (
     _recorder,
     _ring,
     _shapes,
+    _stack_samples,
     _stacks,
     _steps,
 )
@@ -65,7 +66,17 @@ class _State:
 _state = _State()
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
-_FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters, _files, _device)
+_FEATURES = (
+    _profiler_state,
+    _collectives,
+    _stacks,
+    _modules,
+    _collections,
+    _counters,
+    _stack_samples,
+    _files,
+    _device,
+)
 
 
 def open_capture(run, torch, options, tells_children=False):

@@ -69,7 +69,9 @@ torch.nn.Linear(2, 2)(torch.ones(1, 2))
 print(call.__name__)
 """
     run = tmp_path / "run"
-    recorded = runs.stepscope("record", "--no-modules", "--no-gc", "--no-counters", "-o", run, "--", *runs.script(text))
+    recorded = runs.stepscope(
+        "record", "--no-modules", "--no-gc", "--no-counters", "--no-stack-samples", "-o", run, "--", *runs.script(text)
+    )
     assert recorded.stdout == "_wrapped_call_impl\n"
     assert {row["kind"] for row in runs.rows(run)} == {"op"}
 

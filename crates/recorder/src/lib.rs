@@ -29,6 +29,7 @@ mod own_descriptors;
 mod ring;
 mod session;
 mod snapshot;
+mod stack_samples;
 
 pub use buffer::{
     OpenOp, begin, begin_with_inputs, counter, describe, describe_collective, device_activity, device_clock, end,
@@ -51,6 +52,7 @@ pub use lock::{ForkGuard, ForkLock};
 pub use memory::{memory, out_of_memory};
 pub use names::Name;
 pub use snapshot::{before_snapshot, snapshot, snapshot_on_signal};
+pub use stack_samples::StackWriter;
 /// An activity record, and the kind of device that it is about.
 pub use stepscope_capture::DeviceActivity;
 /// Numbers of profiler states.
@@ -59,6 +61,8 @@ pub use stepscope_capture::ProfilerState;
 pub use stepscope_capture::collectives;
 /// What devices' profilers report.
 pub use stepscope_capture::device;
+/// A sample of what a thread runs, and what it does meanwhile.
+pub use stepscope_capture::{Doing, StackSample};
 
 pub use session::{
     Opened, close, close_at_exit, is_open, last_error, learn_metadata, open, open_ring, open_when_needed, set_metadata,

@@ -214,7 +214,7 @@ impl Profiling {
 ///
 /// # Safety
 /// `F` is the function's type.
-unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
+pub(crate) unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: a terminated name.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };

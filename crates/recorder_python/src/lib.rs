@@ -20,6 +20,7 @@ mod layout;
 mod modules;
 mod own_thread;
 mod record_function;
+mod stack_samples;
 mod stacks;
 
 #[pyo3::pymodule]
@@ -42,6 +43,8 @@ mod _recorder {
     use super::own_thread::call_on_new_thread;
     #[pymodule_export]
     use super::record_function::make_record_function;
+    #[pymodule_export]
+    use super::stack_samples::{look_at_frames, start_stack_samples, stop_stack_samples};
     #[pymodule_export]
     use super::stacks::{hide, show, start_stacks, stop_stacks};
     use pyo3::exceptions::{PyImportError, PyOSError, PyRuntimeError};

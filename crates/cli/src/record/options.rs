@@ -27,6 +27,9 @@ pub(super) struct Options {
     /// Leave out the process's memory and CPU time
     #[arg(long)]
     no_counters: bool,
+    /// Do not sample which line of Python each thread is in
+    #[arg(long)]
+    no_stack_samples: bool,
     /// What GPUs do: by their own profiler, once that is proven here; `native`, without a proof; `torch`, by a session of torch.profiler; `off`
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     gpu: Gpu,
@@ -175,6 +178,7 @@ impl Options {
             ("modules", flag(!self.no_modules)),
             ("gc", flag(!self.no_gc)),
             ("counters", flag(!self.no_counters)),
+            ("stack_samples", flag(!self.no_stack_samples)),
             ("io", flag(cfg!(target_os = "linux") && !self.no_io)),
             ("gpu", self.gpu.as_str().to_string()),
             ("nvtx", flag(self.nvtx)),

@@ -1,0 +1,175 @@
+//! Samples what the threads of Python run, some times a second, without stopping any and without the interpreter's lock.
+//!
+//! A thread that nobody follows costs nothing. The one that samples reads the frames of the others in the process's own
+//! memory, through the kernel, which refuses what is not there any more.
+
+mod doing;
+mod layout;
+mod lines;
+mod memory;
+mod stack;
+
+use doing::{Said, System, waits_at};
+use layout::{Known, NEXT_THREAD, Seen};
+use memory::Memory;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use stack::Reader;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use stepscope_recorder::{self as recorder, HelperTask, StackSample, StackWriter};
+
+/// From one sample to the next: a little more or less each time, so that nothing that repeats is always met at the same
+/// place.
+const SHORTEST: Duration = Duration::from_millis(15);
+const LONGEST: Duration = Duration::from_millis(25);
+/// While nothing is sampled.
+const IDLE: Duration = Duration::from_millis(200);
+/// Threads of one sample.
+const MAX_THREADS: usize = 128;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// What samplers begin with.
+struct Settings {
+    known: Known,
+    interpreter: usize,
+    prefixes: Vec<String>,
+    own: String,
+}
+
+thread_local! {
+    static SAMPLER: RefCell<Option<Sampler>> = const { RefCell::new(None) };
+}
+
+/// Looks at the frames of the calling functions, to find out how this Python keeps them. To be called from several
+/// functions of Python that call each other.
+#[pyfunction]
+pub(crate) fn look_at_frames(py: Python<'_>) {
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if SETTINGS.get().is_none() && seen.get_or_insert_default().look(py).is_none() {
+        *seen = None;
+    }
+}
+
+/// Samples from now on. `prefixes` are left out of paths; files below `own` are not shown.
+///
+/// # Errors
+/// One line that says why this Python cannot be sampled.
+#[pyfunction]
+pub(crate) fn start_stack_samples(py: Python<'_>, prefixes: Vec<String>, own: String) -> PyResult<()> {
+    if SETTINGS.get().is_none() {
+        let found = SEEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let layout = found.ok_or_else(|| "frames are not as expected".to_string()).and_then(|seen| seen.layout());
+        let layout = layout.map_err(PyRuntimeError::new_err)?;
+        let known = Known { layout, lock: lock_of_interpreter(py) };
+        // SAFETY: the lock is held.
+        let interpreter = unsafe { ffi::PyInterpreterState_Get() } as usize;
+        let _ = SETTINGS.set(Settings { known, interpreter, prefixes, own });
+        recorder::set_helper_task(HelperTask { begin: || {}, run: run_task });
+    }
+    IS_ON.store(true, Ordering::Release);
+    recorder::run_helper_task();
+    Ok(())
+}
+
+/// Samples no longer.
+#[pyfunction]
+pub(crate) fn stop_stack_samples() {
+    IS_ON.store(false, Ordering::Release);
+}
+
+/// Where threads wait for the interpreter's lock: one is made to, since the caller holds it.
+fn lock_of_interpreter(py: Python<'_>) -> Option<std::ops::Range<usize>> {
+    let (give, take) = std::sync::mpsc::channel();
+    let wait = move || {
+        // SAFETY: a plain question.
+        let _ = give.send(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
+        Python::attach(|_| {});
+    };
+    let start = || std::thread::Builder::new().name("stepscope-probe".into()).spawn(wait).ok();
+    let waiting = recorder::with_signals_blocked(start)?;
+    let found = take.recv().ok().and_then(waits_at);
+    py.detach(|| _ = waiting.join());
+    found
+}
+
+fn run_task() -> Duration {
+    if !IS_ON.load(Ordering::Acquire) {
+        return IDLE;
+    }
+    SAMPLER.with_borrow_mut(|sampler| {
+        if sampler.is_none() {
+            *sampler = SETTINGS.get().and_then(Sampler::new);
+        }
+        match sampler {
+            Some(sampler) => sampler.sample(),
+            None => IDLE,
+        }
+    })
+}
+
+struct Sampler {
+    settings: &'static Settings,
+    memory: Memory,
+    reader: Reader,
+    system: System,
+    writer: StackWriter,
+    random: u64,
+}
+
+impl Sampler {
+    fn new(settings: &'static Settings) -> Option<Self> {
+        let Settings { known, prefixes, own, .. } = settings;
+        Some(Self {
+            settings,
+            memory: Memory::new()?,
+            reader: Reader::new(known.layout, prefixes.clone(), own.clone()),
+            system: System::default(),
+            writer: StackWriter::default(),
+            random: recorder::ticks() | 1,
+        })
+    }
+
+    /// Samples every thread once; gives when to do so again.
+    fn sample(&mut self) -> Duration {
+        let Settings { known, interpreter, .. } = self.settings;
+        self.memory.forget();
+        // Nothing says when the interpreter ends: it is memory like any other.
+        let mut thread = self.memory.word(interpreter.wrapping_add(known.layout.first_thread)).unwrap_or(0);
+        let mut sampled = Vec::new();
+        while thread != 0 && sampled.len() < MAX_THREADS {
+            self.memory.forget();
+            let Some(tid) = self.memory.word(thread.wrapping_add(known.layout.system_thread)) else { break };
+            if let Ok(tid @ 1..) = u32::try_from(tid) {
+                self.sample_thread(thread, tid);
+                sampled.push(tid);
+            }
+            let Some(next) = self.memory.word(thread.wrapping_add(NEXT_THREAD)) else { break };
+            thread = next;
+        }
+        self.system.keep(&sampled);
+        self.next()
+    }
+
+    fn sample_thread(&mut self, thread: usize, tid: u32) {
+        let Said { doing, cpu_ns, runnable_ns } = self.system.of(tid, &self.settings.known.lock);
+        let frames = self.reader.read(thread, &mut self.memory).unwrap_or_default();
+        let sample = StackSample { thread: 0, time_ns: 0, stack: None, doing, cpu_ns, runnable_ns };
+        self.writer.write(tid, frames.iter().map(|frame| &**frame), sample);
+    }
+
+    /// A time between the shortest and the longest.
+    fn next(&mut self) -> Duration {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let spread = (LONGEST - SHORTEST).as_micros() as u64;
+        SHORTEST + Duration::from_micros(self.random % spread)
+    }
+}
