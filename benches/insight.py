@@ -1,0 +1,197 @@
+"""Whether advice names what is wrong with a job: planted faults with their repaired twins, and healthy jobs.
+
+Run by ``cargo xtask bench insight``. A job is a function in ``benches/insight``; its file is the kind of its fault. The
+faulty job and its repaired twin run in turn without recording: what the repair saves is the true gain. Then the faulty one
+is recorded, and the rows of ``stepscope analyze advice`` are compared with what the job declares:
+
+- ``found``: the first row whose rule and place are right: 1, 2, 3 …; ``class 2`` when a row has only the right rule;
+- ``true`` and ``said``: the gain by measurement, and the one of that row, as shares of a step;
+- ``verdict``: the seconds that the advice takes;
+- of a healthy job, the rows with priority high or medium: false alarms.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from insight.planted import all_planted
+
+JOB = Path(__file__).resolve().parent / "insight" / "job.py"
+STEPSCOPE = [sys.executable, "-m", "stepscope"]
+# A recorded job and its import of PyTorch, on a busy machine.
+TIMEOUT_S = 300
+# Steps that warm up.
+WARMUP = 3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="jobs whose name or kind has one of these words, as 'gc,ranks'")
+    parser.add_argument("--seeds", default="1", help="sizes are drawn from each of these, as 1,2,3")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="runs of the job and of its twin for the true gain; 0: none"
+    )
+    parser.add_argument("--small", action="store_true", help="one seed and no true gains")
+    parser.add_argument("--json", type=Path, help="also write all rows and verdicts to this file")
+    parser.add_argument("--keep", type=Path, help="keep the recorded runs in this folder")
+    parser.add_argument("--list", action="store_true", help="print the jobs and what is expected of them")
+    arguments = parser.parse_args()
+    words = [word for word in arguments.only.split(",") if word]
+    jobs = [
+        job for job in all_planted().values() if not words or any(word in f"{job.kind}.{job.name}" for word in words)
+    ]
+    if arguments.list:
+        for job in jobs:
+            print(f"{job.kind:14} {job.name:26} {' '.join(job.classes) or '-':44} {job.run.__doc__.splitlines()[0]}")
+        return
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    seeds, rounds = (seeds[:1], 0) if arguments.small else (seeds, arguments.rounds)
+    results = []
+    print(
+        "| kind | job | seed | found | true | said | verdict | first row |\n|---|---|---|---|---|---|---|---|",
+        flush=True,
+    )
+    for job in jobs:
+        for seed in seeds:
+            results.append(measured(job, seed, rounds, arguments.keep))
+            print(line(results[-1]), flush=True)
+            if arguments.json:
+                arguments.json.write_text(json.dumps({"environment": environment(), "results": results}, indent=1))
+    print(summary(results, seeds, rounds))
+    if any(result["error"] for result in results):
+        sys.exit(1)
+
+
+def measured(job, seed, rounds, keep):
+    """Everything about a job of one seed."""
+    result = {"job": job.name, "kind": job.kind, "seed": seed, "error": None, "true_gain": None, "step_ms": None}
+    result.update({"found": None, "class_found": None, "said_gain": None, "verdict_s": None, "rows": [], "alarms": []})
+    try:
+        if rounds and job.step_time:
+            result.update(true_gain(job, seed, rounds))
+        result.update(recorded(job, seed, keep))
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        result["error"] = str(error)
+    return result
+
+
+def true_gain(job, seed, rounds):
+    """What the repair saves: faulty and repaired run in turn, so that a busy moment of the machine meets both."""
+    faulty, fixed = [], []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="stepscope-insight-") as folder:
+            faulty.append(run(job, seed, folder))
+            fixed.append(run(job, seed, folder, fixed=True))
+    gain = 1 - statistics.median(fixed) / statistics.median(faulty)
+    return {"true_gain": gain, "step_ms": statistics.median(faulty), "step_ms_fixed": statistics.median(fixed)}
+
+
+def recorded(job, seed, keep):
+    """What advice says about the recorded job."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-insight-") as folder:
+        run_folder = (keep.resolve() / f"{job.name}-{seed}") if keep else Path(folder) / "run"
+        step_ms = run(job, seed, folder, prefix=[*STEPSCOPE, "record", "--output", run_folder, "--"])
+        begin = time.monotonic()
+        command = [*STEPSCOPE, "analyze", "advice", run_folder, "--json"]
+        done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
+        verdict_s = time.monotonic() - begin
+    if done.returncode:
+        raise RuntimeError(f"advice failed: {done.stderr.strip()[-300:]}")
+    rows = json.loads(done.stdout)["results"]
+    by_class = [rank for rank, row in enumerate(rows, 1) if job.names_class(row)]
+    right = [rank for rank in by_class if job.names_place(rows[rank - 1])]
+    alarms = [row["rule"] for row in rows if row["priority"] in ("high", "medium")]
+    return {
+        "found": right[0] if right else None,
+        "class_found": by_class[0] if by_class else None,
+        "said_gain": rows[right[0] - 1]["gain_ratio"] if right else None,
+        "verdict_s": verdict_s,
+        "step_ms_recorded": step_ms,
+        "alarms": alarms if job.kind == "controls" else [],
+        "rows": rows,
+    }
+
+
+def run(job, seed, folder, fixed=False, prefix=()):
+    """Runs the job; returns the ms of a step."""
+    times = Path(folder) / "times.json"
+    command = [*prefix, sys.executable, JOB, job.name, "--seed", seed, "--steps", job.steps, "--ranks", job.ranks]
+    command += ["--times", times, *(["--fixed"] if fixed else [])]
+    # The job says itself how many threads it has.
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+    if job.fails and not fixed:
+        return None
+    if done.returncode:
+        raise RuntimeError(f"the job ended with {done.returncode}: {done.stderr.strip()[-600:]}")
+    step_ns = json.loads(times.read_text())[WARMUP:]
+    sum_up = statistics.mean if job.step_time == "mean" else statistics.median
+    return sum_up(step_ns) / 1e6
+
+
+def line(result):
+    """The job's row of the table."""
+    rows = result["rows"]
+    cells = [result["kind"], result["job"], result["seed"], found(result), percent(result["true_gain"])]
+    cells += [percent(result["said_gain"]), "" if result["verdict_s"] is None else f"{result['verdict_s']:.1f} s"]
+    first = f"{rows[0]['rule']} {percent(rows[0]['gain_ratio'])}".strip() if rows else "-"
+    return f"| {' | '.join(map(str, [*cells, result['error'] or first]))} |".replace("\n", " ")
+
+
+def found(result):
+    if result["error"]:
+        return "error"
+    if result["kind"] == "controls":
+        return f"false alarm: {', '.join(result['alarms'])}" if result["alarms"] else "silent"
+    return result["found"] or (f"class {result['class_found']}" if result["class_found"] else "no")
+
+
+def percent(ratio):
+    return "" if ratio is None else f"{100 * ratio:.1f} %"
+
+
+def summary(results, seeds, rounds):
+    """The last lines: how many are right."""
+    controls = [result for result in results if result["kind"] == "controls" and not result["error"]]
+    faults = [result for result in results if result["kind"] != "controls"]
+
+    def count(is_right):
+        return f"{sum(map(is_right, faults))} of {len(faults)}"
+
+    lines = ["", f"n = {len(results)}, seeds {', '.join(map(str, seeds))}, {rounds} rounds; {environment()}", ""]
+    lines += [f"- named first, with its place: {count(lambda result: result['found'] == 1)}"]
+    lines += [f"- among the first three: {count(lambda result: (result['found'] or 9) <= 3)}"]
+    lines += [f"- class alone, anywhere: {count(lambda result: result['class_found'] is not None)}"]
+    alarmed = sum(bool(result["alarms"]) for result in controls)
+    lines += [f"- healthy jobs with a false alarm: {alarmed} of {len(controls)}"]
+    errors = [
+        abs(result["said_gain"] - result["true_gain"])
+        for result in faults
+        if result["said_gain"] is not None and result["true_gain"] is not None
+    ]
+    if errors:
+        lines += [f"- gain, said against true, median of {len(errors)}: {100 * statistics.median(errors):.1f} points"]
+    verdicts = [result["verdict_s"] for result in results if result["verdict_s"] is not None]
+    if verdicts:
+        lines += [f"- time to the verdict: median {statistics.median(verdicts):.1f} s, longest {max(verdicts):.1f} s"]
+    return "\n".join(lines)
+
+
+def environment():
+    import torch
+
+    machine = f"{os.cpu_count()} CPUs, Linux {platform.release()}"
+    return f"torch {torch.__version__}, Python {platform.python_version()}, {machine}"
+
+
+if __name__ == "__main__":
+    main()

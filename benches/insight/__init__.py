@@ -1,0 +1,1 @@
+"""Jobs with one planted fault each, and healthy ones."""

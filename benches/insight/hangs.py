@@ -1,0 +1,58 @@
+"""Faults with which a job does not go on: a rank waits for one that does not come, and gives up after a while."""
+
+import time
+
+import torch
+from torch import distributed
+from torch.utils.data import DataLoader
+
+from .input import Samples
+from .models import samples, train
+from .planted import fault
+from .ranks import learner
+
+# Longer than the others wait.
+FOREVER_S = 30
+
+
+@fault("hang.skipped", "hang.collective", rank=1, ranks=2, steps=15, step_time=None, fails=True)
+def skipped_collective(job):
+    """One rank leaves out a collective of a step, and waits in the next one for its end."""
+    width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
+    model, optimizer = learner(width)
+    batch = samples(64, width)
+    for step in job.steps():
+        loss = train(model, optimizer, batch)
+        if job.rank == 1 and step == at and not job.fixed:
+            time.sleep(FOREVER_S)
+        distributed.all_reduce(loss)
+
+
+@fault("hang.input", "hang.stuck", "hang.collective", rank=1, ranks=2, steps=15, step_time=None, fails=True)
+def stuck_in_loader(job):
+    """The loader of one rank never gives its next batch."""
+    width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
+    model, optimizer = learner(width)
+
+    def read(index):
+        if index == 16 * at and job.rank == 1 and not job.fixed:
+            time.sleep(FOREVER_S)
+
+    for batch in job.steps(DataLoader(Samples(16 * job.count, width, read), batch_size=16)):
+        train(model, optimizer, batch)
+
+
+@fault("hang.mismatch", "hang.collective", anywhere=True, ranks=2, steps=15, step_time=None, fails=True)
+def crossed_collectives(job):
+    """Ranks call two collectives in another order."""
+    width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
+    model, optimizer = learner(width)
+    batch, values = samples(64, width), torch.zeros(1000)
+    for step in job.steps():
+        train(model, optimizer, batch)
+        if job.rank == 1 and step == at and not job.fixed:
+            distributed.all_reduce(values)
+            distributed.barrier()
+        else:
+            distributed.barrier()
+            distributed.all_reduce(values)

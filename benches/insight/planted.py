@@ -1,0 +1,94 @@
+"""What a job with a planted fault declares: the right answer, and how the job is run."""
+
+import dataclasses
+import importlib
+import inspect
+import json
+import os
+import typing
+
+FILES = (
+    "host",
+    "interference",
+    "compiled",
+    "compute",
+    "input",
+    "memory",
+    "communication",
+    "ranks",
+    "hangs",
+    "controls",
+)
+# A line of a job that ends with this is where its fault is.
+MARK = "# planted"
+# These columns have the same text whatever the job does.
+CONSTANT_COLUMNS = ("rule", "to_do", "evidence", "priority")
+
+
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """A job, and what the advice on it must say."""
+
+    name: str
+    # The file it is in, which is the kind of its fault; of a healthy job `controls`.
+    kind: str
+    run: typing.Callable
+    # Codes of the rules that name the fault; none of a healthy job.
+    classes: tuple
+    # One of these texts has to be in a row that names the place; none: the job as a whole is the place.
+    places: tuple
+    # The rank that a row has to name.
+    rank: typing.Optional[int]
+    # Number of processes of the job.
+    ranks: int
+    steps: int
+    # How the time of a step is summed up for the true gain: `median`, `mean` where few steps are slow; `None`: the fault
+    # costs no time that a step has.
+    step_time: typing.Optional[str]
+    # The job ends with an error, as its fault wants it.
+    fails: bool
+
+    def names_class(self, row):
+        return row["rule"] in self.classes
+
+    def names_place(self, row):
+        text = json.dumps({name: value for name, value in row.items() if name not in CONSTANT_COLUMNS})
+        is_rank = self.rank is None or row.get("rank") == self.rank or f"rank {self.rank}" in text
+        return is_rank and (not self.places or any(place in text for place in self.places))
+
+
+_planted = {}
+
+
+def fault(*classes, names=(), anywhere=False, rank=None, ranks=1, steps=40, step_time="median", fails=False):
+    """Declares a job with a fault. Its place is a line that is marked, or one of `names`; `anywhere` is for a fault that
+    has none."""
+
+    def declare(run):
+        file = os.path.basename(inspect.getsourcefile(run))
+        lines, first = inspect.getsourcelines(run)
+        marked = [f"{file}:{first + index}" for index, line in enumerate(lines) if line.rstrip().endswith(MARK)]
+        places = () if anywhere else (*marked, *names)
+        assert anywhere or places or rank is not None, f"{run.__name__} has no place"
+        return _add(run, classes, places, rank, ranks, steps, step_time, fails)
+
+    return declare
+
+
+def control(*, ranks=1, steps=40):
+    """Declares a healthy job."""
+    return lambda run: _add(run, (), (), None, ranks, steps, None, False)
+
+
+def _add(run, classes, places, rank, ranks, steps, step_time, fails):
+    name, kind = run.__name__, os.path.basename(inspect.getsourcefile(run)).removesuffix(".py")
+    assert name not in _planted, f"two jobs are called {name}"
+    _planted[name] = Planted(name, kind, run, classes, places, rank, ranks, steps, step_time, fails)
+    return run
+
+
+def all_planted():
+    """All jobs by name, in the order of their files."""
+    for file in FILES:
+        importlib.import_module(f"insight.{file}")
+    return _planted

@@ -1,0 +1,95 @@
+"""Faults of one rank, for which the others wait."""
+
+import gc
+import os
+import time
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+from .input import Samples
+from .interference import burning
+from .models import perceptron, samples, train
+from .planted import fault
+
+
+def learner(width, depth=3):
+    model = DistributedDataParallel(perceptron(width, depth))
+    return model, torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+@fault("rank.slow", rank=1, ranks=2)
+def more_work_on_a_rank(job):
+    """One rank computes what the other does not."""
+    width, size = job.draw.choice([256, 320]), job.draw.choice([640, 768])
+    model, optimizer = learner(width)
+    batch, extra = samples(128, width), torch.randn(size, size)
+    for _ in job.steps():
+        if job.rank == 1 and not job.fixed:
+            extra = torch.tanh(extra @ extra)
+        train(model, optimizer, batch)
+
+
+@fault("rank.slow", rank=1, ranks=2, steps=60)
+def slow_from_the_middle(job):
+    """One rank gets slow when a third of the steps are done."""
+    width, size = job.draw.choice([256, 320]), job.draw.choice([640, 768])
+    model, optimizer = learner(width)
+    batch, extra = samples(128, width), torch.randn(size, size)
+    for step in job.steps():
+        if job.rank == 1 and not job.fixed and step > job.count / 3:
+            extra = torch.tanh(extra @ extra)
+        train(model, optimizer, batch)
+
+
+@fault("rank.slow", "rank.input", "input.main_process", rank=1, ranks=2)
+def slow_loader_on_a_rank(job):
+    """The store of one rank is slow."""
+    width, latency_s = job.draw.choice([256, 320]), job.draw.uniform(0.002, 0.003)
+    is_slow = job.rank == 1 and not job.fixed
+    data = Samples(16 * job.count, width, lambda index: time.sleep(latency_s if is_slow else 0))
+    model, optimizer = learner(width)
+    for batch in job.steps(DataLoader(data, batch_size=16)):
+        train(model, optimizer, batch)
+
+
+@fault("rank.slow", "host.cpu_contention", rank=1, ranks=2)
+def neighbours_of_a_rank(job):
+    """Other processes use the core of one rank."""
+    width = job.draw.choice([320, 384, 448])
+    cores = sorted(os.sched_getaffinity(0))
+    core = cores[job.rank % len(cores)]
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), {core})
+    model, optimizer = learner(width)
+    batch = samples(128, width)
+    with burning(2 if job.rank == 1 and not job.fixed else 0, core):
+        for _ in job.steps():
+            train(model, optimizer, batch)
+
+
+@fault("rank.lengths", anywhere=True, ranks=2)
+def unequal_lengths(job):
+    """Ranks get batches of very different lengths, now the one and now the other the longer."""
+    width, longest = job.draw.choice([192, 256]), job.draw.choice([768, 1024])
+    model, optimizer = learner(width)
+    for step in job.steps():
+        shares = [job.draw.uniform(0.05, 1) for _ in range(job.ranks)]
+        share = sum(shares) / job.ranks if job.fixed else shares[job.rank]
+        train(model, optimizer, samples(int(longest * share), width))
+
+
+@fault("rank.gc", "host.gc", anywhere=True, ranks=2)
+def collections_out_of_step(job):
+    """Each rank collects garbage in steps of its own; all wait for each."""
+    index = [[number] for number in range(job.draw.randrange(300_000, 450_000))]
+    width, every = job.draw.choice([256, 320]), 2
+    model, optimizer = learner(width)
+    batch = samples(96, width)
+    gc.disable()
+    for step in job.steps():
+        if step % every == (0 if job.fixed else job.rank):
+            gc.collect()
+        train(model, optimizer, batch)
+    assert index
