@@ -15,7 +15,7 @@ use std::process::Command;
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
         [] => {
-            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `ui` or `ui-ranks`"
+            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `insight`, `ui` or `ui-ranks`"
                 .into())
         }
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
