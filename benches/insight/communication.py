@@ -39,6 +39,17 @@ def small_buckets(job):
         train(model, optimizer, batch)
 
 
+@fault("comm.unused_parameters", anywhere=True, ranks=2)
+def search_for_unused(job):
+    """Each pass searches the graph for parameters that are not used, though all are."""
+    width, depth = job.draw.choice([24, 32, 48]), job.draw.randrange(80, 120)
+    model = DistributedDataParallel(perceptron(width, depth), find_unused_parameters=not job.fixed)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    batch = samples(16, width)
+    for _ in job.steps():
+        train(model, optimizer, batch)
+
+
 @fault("comm.barriers", names=("barrier", "all_reduce", "allreduce"), ranks=2)
 def barriers(job):
     """Metrics are put together, value by value, and ranks wait for each other after each layer of work."""

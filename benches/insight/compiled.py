@@ -39,7 +39,7 @@ def recompiles(job):
         optimizer.step()
 
 
-@fault("compile.graph_breaks", names=("Counted", "forward"), steps=60)
+@fault("compile.graph_breaks", names=("Counted", "forward"))
 def graph_breaks(job):
     """Each layer of a compiled model asks for the value of a tensor."""
     width, depth = job.draw.choice([24, 32]), job.draw.randrange(50, 70)

@@ -83,13 +83,14 @@ def harmless_gc(job):
 def hidden_input(job):
     """The store is slow, but its workers are early enough."""
     width, latency_s = job.draw.choice([640, 768]), job.draw.uniform(0.0002, 0.0004)
-    data = input.Samples(128 * job.count, width, lambda index: time.sleep(latency_s))
+    data = input.Samples(32 * job.count, width, lambda index: time.sleep(latency_s))
     model, optimizer = input.learner(width)
-    for batch in job.steps(DataLoader(data, batch_size=128, num_workers=4)):
-        train(model, optimizer, batch)
+    for inputs, targets in job.steps(DataLoader(data, batch_size=32, num_workers=4)):
+        # Each sample in eight variants.
+        train(model, optimizer, (inputs.repeat(8, 1), targets.repeat(8)))
 
 
-@control(steps=60)
+@control()
 def rare_logging(job):
     """A line is written and flushed every ten steps."""
     width = job.draw.choice([384, 448, 512])

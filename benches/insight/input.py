@@ -89,6 +89,27 @@ def small_reads(job):
     os.remove("samples.bin")
 
 
+@fault("io.open_storm", "io.metadata", names=("index.txt", "label_of"))
+def open_storm(job):
+    """The file of labels is opened for each field of each sample."""
+    width, fields = job.draw.choice([256, 384]), job.draw.randrange(10, 16)
+    with open("index.txt", "w") as file:
+        file.write("cat\n" * fields)
+
+    def label_of(field):
+        with open("index.txt") as file:  # planted
+            return file.readlines()[field]  # planted
+
+    kept = [label_of(field) for field in range(fields)]
+
+    def read(index):
+        return [kept[field] if job.fixed else label_of(field) for field in range(fields)]  # planted
+
+    model, optimizer = learner(width)
+    for batch in job.steps(DataLoader(Samples(32 * job.count, width, read), batch_size=32)):
+        train(model, optimizer, batch)
+
+
 @fault("input.restarted_workers", "input.workers_recreated", anywhere=True, step_time="mean")
 def workers_recreated(job):
     """Epochs are short, and each starts its workers anew."""

@@ -27,7 +27,7 @@ def kept_graphs(job):
     assert len(kept) == job.count
 
 
-@fault("step.slower", names=("aten::cdist", "aten::_cdist_forward", "aten::cat"), steps=60)
+@fault("step.slower", names=("aten::cdist", "aten::_cdist_forward", "aten::cat"))
 def growing_history(job):
     """Each step compares its batch with all before it."""
     width, count = job.draw.choice([256, 320, 384]), job.draw.choice([48, 64, 80])

@@ -60,7 +60,7 @@ class Planted:
 _planted = {}
 
 
-def fault(*classes, names=(), anywhere=False, rank=None, ranks=1, steps=40, step_time="median", fails=False):
+def fault(*classes, names=(), anywhere=False, rank=None, ranks=1, steps=60, step_time="median", fails=False):
     """Declares a job with a fault. Its place is a line that is marked, or one of `names`; `anywhere` is for a fault that
     has none."""
 
@@ -75,7 +75,7 @@ def fault(*classes, names=(), anywhere=False, rank=None, ranks=1, steps=40, step
     return declare
 
 
-def control(*, ranks=1, steps=40):
+def control(*, ranks=1, steps=60):
     """Declares a healthy job."""
     return lambda run: _add(run, (), (), None, ranks, steps, None, False)
 

@@ -5,6 +5,9 @@ import os
 import time
 
 import torch
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
@@ -31,7 +34,7 @@ def more_work_on_a_rank(job):
         train(model, optimizer, batch)
 
 
-@fault("rank.slow", rank=1, ranks=2, steps=60)
+@fault("rank.slow", rank=1, ranks=2)
 def slow_from_the_middle(job):
     """One rank gets slow when a third of the steps are done."""
     width, size = job.draw.choice([256, 320]), job.draw.choice([640, 768])
@@ -67,6 +70,26 @@ def neighbours_of_a_rank(job):
     with burning(2 if job.rank == 1 and not job.fixed else 0, core):
         for _ in job.steps():
             train(model, optimizer, batch)
+
+
+@fault("rank.stage", "rank.slow", rank=1, ranks=2)
+def large_last_stage(job):
+    """The last stage of a pipeline has most of the layers."""
+    width, layers = job.draw.choice([256, 320, 384]), 8
+    of_first = layers // 2 if job.fixed else 1
+    count = of_first if job.rank == 0 else layers - of_first
+    module = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(count)])
+    stage = PipelineStage(module, job.rank, job.ranks, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, 4, loss_fn=functional.mse_loss)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+    inputs = torch.randn(256, width)
+    for _ in job.steps():
+        optimizer.zero_grad()
+        if job.rank == 0:
+            schedule.step(inputs)
+        else:
+            schedule.step(target=inputs, losses=[])
+        optimizer.step()
 
 
 @fault("rank.lengths", anywhere=True, ranks=2)
