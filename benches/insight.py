@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -106,6 +107,8 @@ def recorded(job, seed, keep):
     """What advice says about the recorded job."""
     with tempfile.TemporaryDirectory(prefix="stepscope-insight-") as folder:
         run_folder = (keep.resolve() / f"{job.name}-{seed}") if keep else Path(folder) / "run"
+        # One that an earlier bench kept makes place.
+        shutil.rmtree(run_folder, ignore_errors=True)
         step_ms = run(job, seed, folder, prefix=[*STEPSCOPE, "record", "--output", run_folder, "--"])
         begin = time.monotonic()
         command = [*STEPSCOPE, "analyze", "advice", run_folder, "--json"]

@@ -14,7 +14,7 @@ from .planted import fault
 @fault("host.gc", names=("gc.collect",))
 def gc_every_step(job):
     """The collector is called in each step, and looks at an index of many objects."""
-    index = [[number] for number in range(job.draw.randrange(200_000, 400_000))]
+    index = [[number] for number in range(job.draw.randrange(60_000, 120_000))]
     width = job.draw.choice([384, 512, 640])
     model, batch = perceptron(width, 3), samples(128, width)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -50,8 +50,8 @@ def python_loop(job):
 @fault("host.tiny_operators", "compute.loop")
 def tiny_operators(job):
     """A weighted sum is computed element by element with operators."""
-    width, count = job.draw.choice([256, 320, 384]), job.draw.randrange(1200, 1800)
-    model, batch = perceptron(width, 2), samples(128, width)
+    width, count = job.draw.choice([384, 448, 512]), job.draw.randrange(1200, 1800)
+    model, batch = perceptron(width, 3), samples(256, width)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     weights, values = torch.rand(count), torch.rand(count)
     for _ in job.steps():

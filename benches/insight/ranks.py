@@ -106,7 +106,7 @@ def unequal_lengths(job):
 @fault("rank.gc", "host.gc", anywhere=True, ranks=2)
 def collections_out_of_step(job):
     """Each rank collects garbage in steps of its own; all wait for each."""
-    index = [[number] for number in range(job.draw.randrange(300_000, 450_000))]
+    index = [[number] for number in range(job.draw.randrange(100_000, 200_000))]
     width, every = job.draw.choice([256, 320]), 2
     model, optimizer = learner(width)
     batch = samples(96, width)
