@@ -79,15 +79,15 @@ def harmless_gc(job):
             gc.collect()
 
 
-@control()
+@control(steps=80)
 def hidden_input(job):
     """The store is slow, but its workers are early enough."""
-    width, latency_s = job.draw.choice([640, 768]), job.draw.uniform(0.0002, 0.0004)
+    width, latency_s = job.draw.choice([896, 1024]), job.draw.uniform(0.0002, 0.0004)
     data = input.Samples(32 * job.count, width, lambda index: time.sleep(latency_s))
     model, optimizer = input.learner(width)
     for inputs, targets in job.steps(DataLoader(data, batch_size=32, num_workers=4)):
-        # Each sample in eight variants.
-        train(model, optimizer, (inputs.repeat(8, 1), targets.repeat(8)))
+        # Each sample in several variants: to take a batch from a worker is a small part of a step.
+        train(model, optimizer, (inputs.repeat(12, 1), targets.repeat(12)))
 
 
 @control()
