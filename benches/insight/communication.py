@@ -50,7 +50,7 @@ def search_for_unused(job):
         train(model, optimizer, batch)
 
 
-@fault("comm.barriers", names=("barrier", "all_reduce", "allreduce"), ranks=2)
+@fault("comm.barriers", ranks=2)
 def barriers(job):
     """Metrics are put together, value by value, and ranks wait for each other after each layer of work."""
     width, count = job.draw.choice([256, 320, 384]), job.draw.randrange(25, 40)

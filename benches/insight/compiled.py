@@ -23,7 +23,7 @@ class Tagger(nn.Module):
         return self.out(hidden + functional.gelu(self.hidden(hidden)) / tokens.shape[1])
 
 
-@fault("compile.recompiles", names=("Tagger", "forward"))
+@fault("compile.recompiles", names=("Tagger",))
 def recompiles(job):
     """Each step has another length, and the model is compiled for each."""
     torch._dynamo.config.recompile_limit = 1000
@@ -39,7 +39,7 @@ def recompiles(job):
         optimizer.step()
 
 
-@fault("compile.graph_breaks", names=("Counted", "forward"))
+@fault("compile.graph_breaks", names=("Counted",))
 def graph_breaks(job):
     """Each layer of a compiled model asks for the value of a tensor."""
     width, depth = job.draw.choice([24, 32]), job.draw.randrange(50, 70)

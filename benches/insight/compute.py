@@ -44,7 +44,7 @@ def eval_with_grad(job):
         assert len(answers) == 8
 
 
-@fault("compute.recomputed", names=("checkpoint",))
+@fault("compute.recomputed")
 def needless_checkpointing(job):
     """Activations are computed again in the backward pass, though there is memory for them."""
     width, depth = job.draw.choice([384, 448, 512]), job.draw.randrange(4, 7)

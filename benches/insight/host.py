@@ -11,7 +11,7 @@ from .models import perceptron, samples, train
 from .planted import fault
 
 
-@fault("host.gc", names=("gc.collect",))
+@fault("host.gc")
 def gc_every_step(job):
     """The collector is called in each step, and looks at an index of many objects."""
     index = [[number] for number in range(job.draw.randrange(60_000, 120_000))]
@@ -143,7 +143,7 @@ def gil_hog(job):
         thread.join()
 
 
-@fault("host.lock_wait", names=("acquire",))
+@fault("host.lock_wait")
 def lock_held(job):
     """Each step takes a lock that another thread holds for most of the time."""
     width, held_s = job.draw.choice([384, 512]), job.draw.uniform(0.02, 0.04)
@@ -173,7 +173,7 @@ def lock_held(job):
     thread.join()
 
 
-@fault("host.sleep", names=("sleep",))
+@fault("host.sleep")
 def sleep_in_step(job):
     """A pause that was put in to wait for something else was forgotten."""
     width, pause_s = job.draw.choice([384, 512, 640]), job.draw.uniform(0.015, 0.03)
