@@ -6,8 +6,8 @@
 //! The expected gain is an upper bound, and `gain_estimate` says of what kind. `removal`: all the time that the rule
 //! measured goes away. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
 //! reach what the device could do. `peak_rates`: kernels get faster by as much as the peak rates of the device differ.
-//! `full_device`: the blocks of a kernel spread over all multiprocessors. What one piece of advice gains another may
-//! gain too, so gains do not add up.
+//! `full_device`: the blocks of a kernel spread over all multiprocessors. `replay`: the steps are replayed as in `what_if`.
+//! What one piece of advice gains another may gain too, so gains do not add up.
 //!
 //! The priority of a row with a gain is `high` from a tenth of the window on, `medium` from 3 % on, else `low`; for a
 //! row without one the rule sets it.
@@ -24,7 +24,9 @@
 //! # Edge cases
 //! A gain that cannot be estimated is absent, and such rows come last. Devices that work for less than a millisecond are
 //! not judged. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
-//! nothing. Each rank is judged by itself: what one rank cannot tell, such as who is late to a collective, is not judged.
+//! nothing. Rules that compare ranks judge all ranks of the run, whichever are asked for, and say nothing of a run of one
+//! rank. Communication in which a rank waits for one that such a rule names is that rule's, and no gain of `comm.exposed`
+//! and `comm.overlap`.
 
 mod batch_waits;
 mod blocking_output;
@@ -60,6 +62,7 @@ mod pauses;
 mod profiler_overhead;
 mod queue_wait;
 mod random_reads;
+mod ranks;
 mod short_kernels;
 mod slow_file;
 mod slow_folder;
@@ -73,6 +76,7 @@ mod words;
 use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
+pub use ranks::AllRanks;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
@@ -121,6 +125,8 @@ pub enum GainEstimate {
     PeakRates,
     /// Kernels fill the device.
     FullDevice,
+    /// Steps are replayed with the change.
+    Replay,
 }
 
 impl GainEstimate {
@@ -132,6 +138,7 @@ impl GainEstimate {
             Self::Roofline => "roofline",
             Self::PeakRates => "peak_rates",
             Self::FullDevice => "full_device",
+            Self::Replay => "replay",
         }
     }
 }
@@ -165,8 +172,13 @@ impl RuleCode {
         self.0
     }
 
-    fn rule(self) -> Option<&'static Rule> {
-        RULES.iter().find(|rule| rule.code == self.0)
+    fn rule(self) -> Option<Told> {
+        Self::told(self.0)
+    }
+
+    fn told(code: &str) -> Option<Told> {
+        let of_each = RULES.iter().map(Rule::told);
+        of_each.chain(ranks::RULES.iter().map(Rule::told)).find(|rule| rule.code == code)
     }
 }
 
@@ -179,7 +191,7 @@ impl Serialize for RuleCode {
 impl<'de> Deserialize<'de> for RuleCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = String::deserialize(deserializer)?;
-        Ok(RULES.iter().find(|rule| rule.code == code).map(|rule| Self(rule.code)).unwrap_or_default())
+        Ok(Self::told(&code).map(|rule| Self(rule.code)).unwrap_or_default())
     }
 }
 
@@ -201,8 +213,8 @@ columns! {
         gain_ns => Nanoseconds = Advice::gain_ns,
         /// The gain as a share of `window_ns`.
         gain_ratio => Ratio = Advice::gain_ratio,
-        /// What kind of upper bound the gain is: `removal`, `overlap`, `roofline`, `peak_rates` or
-        /// `full_device`.
+        /// What kind of upper bound the gain is: `removal`, `overlap`, `roofline`, `peak_rates`,
+        /// `full_device` or `replay`.
         gain_estimate => Text = |row| row.gain.map(|(_, estimate)| estimate),
         /// The time that the gain and the measured time are parts of.
         window_ns: Option<i64> => Nanoseconds,
@@ -262,15 +274,29 @@ struct Lacks(&'static str);
 /// What a rule says; nothing when its condition does not hold.
 type Judged = Result<Vec<Advice>, Lacks>;
 
-/// One rule.
-struct Rule {
+/// One rule, of each rank by itself or of all ranks together.
+struct Rule<Judge = fn(&Facts) -> Judged> {
     code: &'static str,
     /// The analysis that has its numbers.
     evidence: &'static str,
     to_do: &'static str,
-    judge: fn(&Facts) -> Judged,
+    judge: Judge,
 }
 
+/// What every rule tells of itself.
+struct Told {
+    code: &'static str,
+    evidence: &'static str,
+    to_do: &'static str,
+}
+
+impl<Judge> Rule<Judge> {
+    fn told(&self) -> Told {
+        Told { code: self.code, evidence: self.evidence, to_do: self.to_do }
+    }
+}
+
+/// Those that judge each rank by itself.
 const RULES: &[Rule] = &[
     dataloader::RULE,
     main_process_batches::RULE,
@@ -323,10 +349,19 @@ pub fn advice(trace: &Trace, selection: &Selection) -> Vec<Advice> {
 
 /// The same of a context.
 pub fn rows<'a>(context: &'a AnalysisContext<'_>) -> &'a [Advice] {
-    &context.get::<AllAdvice>().rows
+    &context.get::<WholeAdvice>().0.rows
 }
 
-/// The rows, and the rules that cannot be judged.
+/// That for each rank, and for all of them together.
+struct WholeAdvice(AllAdvice);
+
+impl Shared for WholeAdvice {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self(ranks::with_advice_of_all(context, context.get::<AllAdvice>().clone()))
+    }
+}
+
+/// The rows, and the rules that cannot be judged, of rules that judge each rank by itself.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AllAdvice {
     pub(crate) rows: Vec<Advice>,
@@ -357,14 +392,18 @@ fn judged_by(facts: &Facts<'_>) -> AllAdvice {
     let mut all = AllAdvice::default();
     for rule in RULES {
         match (rule.judge)(facts) {
-            Ok(found) => all.rows.extend(found.into_iter().map(|row| finished(rule, row))),
-            Err(Lacks(what)) => all.not_judged.push(NotJudged { rule: RuleCode(rule.code), lacks: what.into() }),
+            Ok(found) => all.rows.extend(found.into_iter().map(|row| finished(rule.code, row))),
+            Err(lacks) => all.add_not_judged(rule.code, lacks),
         }
     }
     all.in_order()
 }
 
 impl AllAdvice {
+    fn add_not_judged(&mut self, code: &'static str, Lacks(what): Lacks) {
+        self.not_judged.push(NotJudged { rule: RuleCode(code), lacks: what.into() });
+    }
+
     fn in_order(mut self) -> Self {
         self.rows.sort_by(|a, b| {
             let order = |row: &Advice| (std::cmp::Reverse(row.gain_ns()), row.priority, row.rank, row.device, row.rule);
@@ -398,20 +437,20 @@ impl AllAdvice {
     }
 }
 
-fn finished(rule: &Rule, row: Advice) -> Advice {
+fn finished(code: &'static str, row: Advice) -> Advice {
     if let (Some(gain_ns), Some(window_ns)) = (row.gain_ns(), row.window_ns) {
-        assert!((0..=window_ns).contains(&gain_ns), "{} gains {gain_ns} of {window_ns} ns", rule.code);
+        assert!((0..=window_ns).contains(&gain_ns), "{code} gains {gain_ns} of {window_ns} ns");
     }
     let priority = row.gain_ratio().map_or(row.priority, Priority::of_gain);
-    Advice { rule: RuleCode(rule.code), priority, ..row }
+    Advice { rule: RuleCode(code), priority, ..row }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Rows);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::RowsTogether);
 
 named_cells!(Priority, GainEstimate, RuleCode);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let all = context.get::<AllAdvice>();
+    let all = &context.get::<WholeAdvice>().0;
     Outcome { findings: all.findings(), ..Outcome::of(context, &all.rows) }
 }
 

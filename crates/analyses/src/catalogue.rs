@@ -61,6 +61,8 @@ pub enum Needs {
     Joined(Joined),
     /// The events of one rank after the other, of which [`RankRows`](crate::RankRows) are made, and kept.
     Rows,
+    /// The same, and all ranks as they were [condensed](crate::condensed), to [compare](crate::advice::AllRanks) them.
+    RowsTogether,
     /// No events: what was [condensed](crate::condensed) of each rank, and [given](crate::given).
     Condensed,
     /// No events and no results: what is known of all ranks, such as their steps.

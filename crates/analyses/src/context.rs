@@ -35,6 +35,11 @@ impl SharedResults {
         results
     }
 
+    /// Whether there is a result of this type.
+    pub(crate) fn has<T: Shared>(&self) -> bool {
+        std::iter::successors(self.0.get(), |entry| entry.next.get()).any(|entry| entry.of == TypeId::of::<T>())
+    }
+
     /// Adds a result that need not be computed; of its type there is none yet.
     pub(crate) fn give<T: Shared>(&self, result: T) {
         let mut link = &*self.0;

@@ -54,6 +54,7 @@
 //! there are no others.
 
 mod alone;
+mod judged;
 mod lateness;
 pub(crate) mod of_rank;
 mod replay;
@@ -201,7 +202,7 @@ fn job_steps(context: &AnalysisContext<'_>) -> Vec<JobStep> {
             steps.entry(trace.steps[at].number).or_default().entry(trace.steps[at].rank).or_insert(of_rank);
         }
     }
-    let of_job = steps.into_values().map(|ranks| JobStep::of(ranks.into_values().cloned().collect()));
+    let of_job = steps.into_iter().map(|(number, ranks)| JobStep::of(number, ranks.into_values().cloned().collect()));
     of_job.filter(JobStep::is_joined).collect()
 }
 
@@ -214,7 +215,8 @@ struct Replayed {
     on_time: Vec<Vec<Act>>,
 }
 
-struct Job {
+/// The steps of a job, to be replayed.
+pub(crate) struct Job {
     steps: Vec<Replayed>,
 }
 

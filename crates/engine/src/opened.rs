@@ -19,6 +19,7 @@ use files::Files;
 use held::BySelection;
 use std::path::Path;
 use std::sync::Arc;
+use stepscope_analyses::advice::AllRanks;
 use stepscope_analyses::{Analysis, DeviceWork, Needs, Ranks, SharedResults, catalogue, given};
 use stepscope_import::{ImportError, Parts, Progress};
 use stepscope_trace::Contents;
@@ -175,8 +176,10 @@ impl OpenedRun {
                 let launched = files.launched(&self.trace, selection)?;
                 Ok(given(&self.trace, &files.placed(), selection, Some(launched)))
             })?,
-            Needs::Rows if files.are_by_rank(needs, selection) => {
-                self.of_rows.get(selection, || files.rows(&self.trace, selection))?
+            Needs::Rows | Needs::RowsTogether if files.are_by_rank(needs, selection) => {
+                let shared = self.of_rows.get(selection, || files.rows(&self.trace, selection))?;
+                self.give_all_ranks(files, needs, selection, &shared)?;
+                shared
             }
             Needs::Joined(joined) if files.are_by_rank(needs, selection) => {
                 files.joined(&self.trace, joined, selection)?
@@ -184,10 +187,27 @@ impl OpenedRun {
             _ => {
                 let held = files.events(&self.trace, &ranks)?;
                 let shared = held.shared.get(selection, nothing)?;
+                self.give_all_ranks(files, needs, selection, &shared)?;
                 return Ok(make(&AnalysisContext::with_results(&held.trace, selection, shared)));
             }
         };
         Ok(make(&AnalysisContext::with_results(&self.trace, selection, shared)))
+    }
+
+    /// Adds to `shared` of a selection all ranks as they were condensed, where that is needed.
+    fn give_all_ranks(
+        &self,
+        files: &Files,
+        needs: Needs,
+        selection: &Selection,
+        shared: &SharedResults,
+    ) -> Result<(), EngineError> {
+        if matches!(needs, Needs::RowsTogether) {
+            let all = AllRanks::asked_for(selection);
+            let results = self.shared.get(&all, || Ok(given(&self.trace, &files.placed(), &all, None)))?;
+            AllRanks::give(shared, &self.trace, results);
+        }
+        Ok(())
     }
 }
 

@@ -106,7 +106,7 @@ pub fn report(run: &OpenedRun, selection: &Selection, input: &str) -> Result<Rep
         true => run.with_context(selection, Needs::Condensed, ranks::ranks_together)?,
         false => None,
     };
-    run.with_context(selection, Needs::Rows, |context| of_rows(run.trace(), context, together, input))
+    run.with_context(selection, Needs::RowsTogether, |context| of_rows(run.trace(), context, together, input))
 }
 
 /// The report on a run of which `trace` has at least what is condensed, from the rows in `context`.

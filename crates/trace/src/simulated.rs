@@ -37,6 +37,8 @@ pub struct Job {
     pub seed: u64,
     /// Who is slower than the others.
     pub stragglers: Vec<Straggler>,
+    /// Who is slower in one step alone, by its number.
+    pub stragglers_of_steps: Vec<(i64, Straggler)>,
     /// Which groups communicate slower than the others.
     pub slow_groups: Vec<SlowGroup>,
     /// Hosts, each with as many ranks as the others, in the order of ranks: what their clocks show at the true time 0, and
@@ -61,6 +63,7 @@ impl Default for Job {
             leave_jitter_ns: 0,
             seed: 0,
             stragglers: Vec::new(),
+            stragglers_of_steps: Vec::new(),
             slow_groups: Vec::new(),
             hosts: Vec::new(),
             has_devices: true,
@@ -136,7 +139,7 @@ impl Job {
 
     /// The same job without its stragglers.
     pub fn without_stragglers(&self) -> Self {
-        Self { stragglers: Vec::new(), ..self.clone() }
+        Self { stragglers: Vec::new(), stragglers_of_steps: Vec::new(), ..self.clone() }
     }
 
     /// The host of a rank.

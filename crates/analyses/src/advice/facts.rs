@@ -19,7 +19,7 @@ use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, SliceId, SliceKind,
 /// Devices that work for less are not judged.
 const LEAST_WORK_NS: i64 = 1_000_000;
 /// Less time is not worth a word, whatever share it is.
-const LEAST_NS: i64 = 100_000;
+pub(super) const LEAST_NS: i64 = 100_000;
 
 /// Why a device idles takes time to find; below this part of its window no rule asks.
 const IDLE_PART_OF_WINDOW: i64 = 50;

@@ -76,8 +76,9 @@ pub(super) fn products(dims: &str, dur_ns: i64) -> Trace {
 }
 
 /// Rows of a rule as `gain of window estimate priority: says`, times in us.
+#[track_caller]
 pub(super) fn check(trace: &Trace, rule: &str, expected: &[&str]) {
-    assert!(RULES.iter().any(|known| known.code == rule), "{rule} is no rule");
+    assert!(RuleCode::told(rule).is_some(), "{rule} is no rule");
     let us = |ns: Option<i64>| ns.map_or("-".into(), |ns| (ns / 1_000).to_string());
     let line = |row: &Advice| {
         let estimate = row.gain.map_or("-", |(_, estimate)| estimate.as_str());
@@ -91,11 +92,12 @@ pub(super) fn check(trace: &Trace, rule: &str, expected: &[&str]) {
 
 #[test]
 fn every_rule_has_a_code_of_its_own_and_evidence_in_the_catalogue() {
-    let mut codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
+    let rules: Vec<Told> = RULES.iter().map(Rule::told).chain(ranks::RULES.iter().map(Rule::told)).collect();
+    let mut codes: Vec<&str> = rules.iter().map(|rule| rule.code).collect();
     codes.sort_unstable();
     codes.dedup();
-    assert_eq!(codes.len(), RULES.len());
-    for rule in RULES {
+    assert_eq!(codes.len(), rules.len());
+    for rule in rules {
         assert!(find(rule.evidence).is_some(), "{} has its numbers from {}", rule.code, rule.evidence);
         assert!(rule.to_do.ends_with('.') && !rule.to_do.contains("  "), "{}: {:?}", rule.code, rule.to_do);
     }
@@ -104,8 +106,8 @@ fn every_rule_has_a_code_of_its_own_and_evidence_in_the_catalogue() {
 #[test]
 fn every_rule_stands_in_the_documentation() {
     let page = include_str!("../../../../docs/metrics.md");
-    for rule in RULES {
-        assert!(page.contains(&format!("| `{}` |", rule.code)), "{} is not in docs/metrics.md", rule.code);
+    for code in RULES.iter().map(|rule| rule.code).chain(ranks::RULES.iter().map(|rule| rule.code)) {
+        assert!(page.contains(&format!("| `{code}` |")), "{code} is not in docs/metrics.md");
     }
 }
 

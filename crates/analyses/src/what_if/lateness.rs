@@ -33,6 +33,28 @@ impl Own {
     }
 }
 
+/// By how much longer each rank takes for `own` of its time than the middle one of the others that do the same, in the same stage;
+/// nothing of a rank without such others.
+pub(super) fn excesses_ns(step: &JobStep, own: Own) -> Vec<Option<i64>> {
+    let mut excesses = vec![None; step.ranks.len()];
+    let stages = step.stage_of_ranks().unwrap_or_else(|| vec![None; step.ranks.len()]);
+    let mut alike: BTreeMap<(Role, Option<usize>), Vec<usize>> = BTreeMap::new();
+    step.ranks.iter().enumerate().for_each(|(at, rank)| alike.entry((role(rank), stages[at])).or_default().push(at));
+    for ranks in alike.into_values().filter(|ranks| ranks.len() > 1) {
+        let of = |at: &usize| step.ranks[*at].acts.iter().filter_map(|act| own.ns(act)).sum::<i64>();
+        let of_each: Vec<i64> = ranks.iter().map(of).collect();
+        let mut sorted = of_each.clone();
+        sorted.sort_unstable();
+        for (at, own_ns) in ranks.into_iter().zip(of_each) {
+            // The middle one, as of `nearest_rank`, once the rank itself is taken out.
+            let middle = (sorted.len() - 2) / 2;
+            let is_behind = sorted.partition_point(|ns| *ns < own_ns) <= middle;
+            excesses[at] = Some(own_ns - sorted[middle + usize::from(is_behind)]);
+        }
+    }
+    excesses
+}
+
 /// What each rank of a step would do if `own` of its time were as long as that of the middle one of those that do the same.
 /// A rank that has no other like it takes as long for its work, in all, as the middle one of all.
 pub(super) fn on_time(step: &JobStep, own: Own) -> Vec<Vec<Act>> {

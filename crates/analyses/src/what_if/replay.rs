@@ -23,6 +23,7 @@ enum Leaving {
 
 /// One step of several ranks.
 pub(super) struct JobStep {
+    pub(super) number: i64,
     pub(super) ranks: Vec<RankStep>,
     joints: Vec<Joint>,
     /// For each communication of each rank where it takes part.
@@ -32,7 +33,7 @@ pub(super) struct JobStep {
 }
 
 impl JobStep {
-    pub(super) fn of(ranks: Vec<RankStep>) -> Self {
+    pub(super) fn of(number: i64, ranks: Vec<RankStep>) -> Self {
         let places: Vec<Place> =
             ranks.iter().enumerate().flat_map(|(rank, step)| (0..step.comms.len()).map(move |at| (rank, at))).collect();
         let parts: Vec<Part> = places.iter().map(|(rank, at)| ranks[*rank].comms[*at].part).collect();
@@ -50,7 +51,7 @@ impl JobStep {
             behind
         };
         let behind = ranks.iter().map(behind).collect();
-        Self { ranks, joints, joint_of, behind }
+        Self { number, ranks, joints, joint_of, behind }
     }
 
     /// True when a communication joins two ranks.
@@ -74,9 +75,20 @@ impl JobStep {
         Some(self.length_ns(Replay::of(self, acts, percent).run()?.into_iter()))
     }
 
-    /// The ranks of the last stage of a pipeline and those of the others, by their places, as the first message between
-    /// two ranks goes. `None` without one, and when stages go round in a circle.
+    /// The ranks of the last stage of a pipeline and those of the others, by their places, as in `stage_of_ranks`.
     pub(super) fn stages(&self) -> Option<(Vec<usize>, Vec<usize>)> {
+        let stages = self.stage_of_ranks()?;
+        let last = stages.iter().flatten().max()?;
+        let has = |is_last: bool| {
+            let with_stage = stages.iter().enumerate().filter_map(|(at, stage)| Some((at, (*stage)?)));
+            with_stage.filter(|(_, stage)| (stage == last) == is_last).map(|(at, _)| at).collect()
+        };
+        Some((has(true), has(false)))
+    }
+
+    /// The stage of a pipeline that each rank is, by their places, as the first message between two ranks goes. `None`
+    /// when stages go round in a circle; no rank has one without a pipeline.
+    pub(super) fn stage_of_ranks(&self) -> Option<Vec<Option<usize>>> {
         let mut first: Vec<((usize, usize), i64, bool)> = Vec::new();
         for joint in self.joints.iter().filter(|joint| joint.places.len() == 2) {
             let part = |place: &Place| &self.ranks[place.0].comms[place.1].part;
@@ -100,12 +112,7 @@ impl JobStep {
                 }
             }
             if is_done {
-                let last = stage.iter().flatten().max()?;
-                let has = |is_last: bool| {
-                    let with_stage = stage.iter().enumerate().filter_map(|(at, stage)| Some((at, (*stage)?)));
-                    with_stage.filter(|(_, stage)| (stage == last) == is_last).map(|(at, _)| at).collect()
-                };
-                return Some((has(true), has(false)));
+                return Some(stage);
             }
         }
         None

@@ -109,7 +109,7 @@ impl Files {
     /// Whether what is needed is put together from results of each rank, and not from the events of all ranks asked for:
     /// because these do not fit, or because results may be kept.
     pub(super) fn are_by_rank(&self, needs: Needs, selection: &Selection) -> bool {
-        let may_be_kept = matches!(needs, Needs::Rows | Needs::EachRankKept);
+        let may_be_kept = matches!(needs, Needs::Rows | Needs::RowsTogether | Needs::EachRankKept);
         let are_several = || self.asked(&selection.ranks).nth(1).is_some();
         may_be_kept && (is_kept(selection) || are_several()) || !self.fit_in_memory(&selection.ranks)
     }

@@ -345,7 +345,8 @@ fn no_events_are_read_for_what_is_known_of_ranks() {
     }
     let selection = Selection::default();
     for analysis in catalogue() {
-        let is_known = matches!(analysis.needs, Needs::Condensed | Needs::EachRankKept | Needs::Rows);
+        let is_known =
+            matches!(analysis.needs, Needs::Condensed | Needs::EachRankKept | Needs::Rows | Needs::RowsTogether);
         assert_eq!(run.analyze(analysis, &selection).is_ok(), is_known, "{}", analysis.name);
     }
     let memory = run.analyze(crate::find_analysis("memory_summary").unwrap(), &selection).unwrap();

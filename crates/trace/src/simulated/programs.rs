@@ -69,8 +69,12 @@ impl Programs {
         for rank in 0..job.ranks {
             let numbers = Numbers(job.seed ^ u64::from(rank).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let (acts, begun, counts) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-            let mut writer = Writer { job, rank, programs: &mut programs, acts, begun, counts, numbers };
-            (0..job.steps).for_each(|_| writer.write_step());
+            let programs = &mut programs;
+            let mut writer = Writer { job, rank, step: 0, programs, acts, begun, counts, numbers };
+            for step in 0..job.steps {
+                writer.step = step;
+                writer.write_step();
+            }
             let acts = writer.acts;
             programs.of_rank.push(acts);
         }
@@ -89,6 +93,7 @@ impl Programs {
 struct Writer<'a> {
     job: &'a Job,
     rank: u32,
+    step: i64,
     programs: &'a mut Programs,
     acts: Vec<Act>,
     /// Communications begun, by channel.
@@ -209,7 +214,9 @@ impl Writer<'_> {
     fn compute(&mut self, op: &'static str) {
         let usual_ns = if op == "backward" { 2 * self.job.compute_ns } else { self.job.compute_ns };
         let is_slow = |of: &&super::Straggler| of.rank == self.rank && of.op.is_none_or(|slow| slow == op);
-        let percent: i64 = self.job.stragglers.iter().filter(is_slow).map(|of| of.percent).sum();
+        let of_steps = self.job.stragglers_of_steps.iter().filter(|(step, _)| *step == self.step).map(|(_, of)| of);
+        let all = self.job.stragglers.iter().chain(of_steps);
+        let percent: i64 = all.filter(is_slow).map(|of| of.percent).sum();
         let ns = usual_ns + usual_ns * percent / 100 + self.numbers.below(self.job.jitter_ns);
         self.acts.push(Act::Compute { op, ns });
     }

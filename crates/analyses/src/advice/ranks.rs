@@ -1,0 +1,115 @@
+//! Rules that judge all ranks of a run together. They see what was condensed of each rank, and no other events, so that a
+//! run of many files has the same advice as one of which all events are at hand.
+//!
+//! ```text
+//! rules of each rank ───────────────────▶ rows ─┐
+//! ranks together ─▶ rules across ranks ─▶ rows ─┴▶ less communication in which others are waited for ─▶ advice
+//! ```
+
+mod facts;
+mod persistence;
+mod slow;
+
+use super::{Advice, AllAdvice, Lacks, Rule, comm_overlap, exposed_comm, facts::LEAST_NS};
+use crate::context::Shared;
+use crate::{AnalysisContext, Selection, SharedResults};
+use facts::JobFacts;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stepscope_trace::Trace;
+
+/// A rule across ranks.
+pub(super) type JobRule = Rule<fn(&JobFacts) -> Result<Said, Lacks>>;
+
+pub(super) const RULES: &[JobRule] = &[slow::RULE];
+
+/// The share of the steps that there has to be to gain. Below, ranks differ by chance.
+const THRESHOLD: f64 = 0.04;
+
+/// What a rule across ranks says.
+#[derive(Default)]
+pub(super) struct Said {
+    rows: Vec<Advice>,
+    /// For how long each rank waits in collectives because of what the rows say.
+    waits_ns: BTreeMap<u32, i64>,
+}
+
+/// All ranks of a run as they were condensed, for a context that has not all of their events.
+pub struct AllRanks {
+    trace: Arc<Trace>,
+    results: SharedResults,
+}
+
+impl AllRanks {
+    /// The part of a run that rules across ranks judge by where `selection` is asked for.
+    pub fn asked_for(selection: &Selection) -> Selection {
+        Selection { step: selection.step, ..Selection::default() }
+    }
+
+    /// Adds to what is shared of a part of a run all ranks: `trace`, which they were condensed into, and what is
+    /// [given](crate::given) of it.
+    pub fn give(shared: &SharedResults, trace: &Arc<Trace>, results: SharedResults) {
+        if !shared.has::<Option<Self>>() {
+            shared.give(Some(Self { trace: Arc::clone(trace), results }));
+        }
+    }
+}
+
+/// None where all ranks are those of the context.
+impl Shared for Option<AllRanks> {
+    fn compute(_: &AnalysisContext<'_>) -> Self {
+        None
+    }
+}
+
+/// `all`, which is of each rank by itself, with what is to be said of ranks together.
+pub(super) fn with_advice_of_all(context: &AnalysisContext<'_>, all: AllAdvice) -> AllAdvice {
+    let selection = AllRanks::asked_for(context.selection);
+    match context.get::<Option<AllRanks>>() {
+        Some(AllRanks { trace, results }) => {
+            let together = AnalysisContext::with_results(trace, &selection, results.clone());
+            judged_together(&together, context.selection, all)
+        }
+        None if *context.selection == selection => judged_together(context, context.selection, all),
+        None => judged_together(&AnalysisContext::new(context.trace, &selection), context.selection, all),
+    }
+}
+
+fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: AllAdvice) -> AllAdvice {
+    if together.trace.ranks().len() < 2 {
+        return all;
+    }
+    let facts = JobFacts::new(together);
+    let (mut rows, mut waits_ns) = (Vec::new(), BTreeMap::<u32, i64>::new());
+    for rule in RULES {
+        match (rule.judge)(&facts) {
+            Ok(said) => {
+                rows.extend(said.rows.into_iter().map(|row| super::finished(rule.code, row)));
+                for (rank, ns) in said.waits_ns {
+                    let known = waits_ns.entry(rank).or_default();
+                    *known = ns.max(*known);
+                }
+            }
+            Err(lacks) => all.add_not_judged(rule.code, lacks),
+        }
+    }
+    let own = all.rows.into_iter().filter_map(|row| without_waiting(row, &waits_ns));
+    all.rows = own.chain(rows.into_iter().filter(|row| row.rank.is_none_or(|rank| asked.has_rank(rank)))).collect();
+    all.in_order()
+}
+
+/// A row without the gain that is waiting for others: a rule across ranks has that. Nothing when not enough is left.
+fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice> {
+    let waits_ns = row.rank.and_then(|rank| waits_ns.get(&rank)).copied().unwrap_or(0);
+    let is_communication = [exposed_comm::RULE.code, comm_overlap::RULE.code].contains(&row.rule.as_str());
+    if !is_communication || waits_ns == 0 {
+        return Some(row);
+    }
+    let (gain_ns, estimate) = row.gain?;
+    let left_ns = (gain_ns - waits_ns).max(0);
+    let ratio = left_ns as f64 / row.window_ns? as f64;
+    let says = format!("{} {}", row.says, facts::is_of_others(gain_ns - left_ns));
+    let row = Advice { gain: Some((left_ns, estimate)), says, ..row };
+    let priority = super::Priority::of_gain(ratio);
+    (left_ns >= LEAST_NS && Some(ratio) > row.threshold_ratio).then_some(Advice { priority, ..row })
+}
