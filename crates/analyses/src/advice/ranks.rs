@@ -7,6 +7,7 @@
 //! ```
 
 mod facts;
+mod gc;
 mod persistence;
 mod slow;
 
@@ -21,7 +22,7 @@ use stepscope_trace::Trace;
 /// A rule across ranks.
 pub(super) type JobRule = Rule<fn(&JobFacts) -> Result<Said, Lacks>>;
 
-pub(super) const RULES: &[JobRule] = &[slow::RULE];
+pub(super) const RULES: &[JobRule] = &[slow::RULE, gc::RULE];
 
 /// The share of the steps that there has to be to gain. Below, ranks differ by chance.
 const THRESHOLD: f64 = 0.04;

@@ -90,6 +90,11 @@ impl<'a> JobFacts<'a> {
         steps[before].0.contains(at_ns).then_some(steps[before].1)
     }
 
+    /// The collectives of judged steps that several ranks take part in, each with its step.
+    pub(super) fn collectives(&self) -> impl Iterator<Item = (i64, Vec<Part>)> + '_ {
+        matched(self.context).filter_map(|parts| Some((self.step_of(parts.first()?)?, parts)))
+    }
+
     /// Who waits in collectives, and how much of it for `late` ranks.
     pub(super) fn waiting_for(&self, late: &[u32]) -> Waiting {
         let (mut waiting, windows) = (Waiting::default(), Windows::of(self.context.trace, self.context.selection));
