@@ -10,6 +10,7 @@ mod facts;
 mod gc;
 mod persistence;
 mod slow;
+mod stages;
 
 use super::{Advice, AllAdvice, Lacks, Rule, comm_overlap, exposed_comm, facts::LEAST_NS};
 use crate::context::Shared;
@@ -22,7 +23,7 @@ use stepscope_trace::Trace;
 /// A rule across ranks.
 pub(super) type JobRule = Rule<fn(&JobFacts) -> Result<Said, Lacks>>;
 
-pub(super) const RULES: &[JobRule] = &[slow::RULE, gc::RULE];
+pub(super) const RULES: &[JobRule] = &[slow::RULE, gc::RULE, stages::RULE];
 
 /// The share of the steps that there has to be to gain. Below, ranks differ by chance.
 const THRESHOLD: f64 = 0.04;

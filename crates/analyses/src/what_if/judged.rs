@@ -5,6 +5,21 @@ use super::{Job, Scenario, WhatIf, job_steps};
 use crate::AnalysisContext;
 use std::collections::BTreeMap;
 
+/// A stage of a pipeline that works longer than the others.
+pub(crate) struct SlowStage {
+    /// Which stage it is, from 0, and how many there are.
+    pub(crate) stage: usize,
+    pub(crate) stages: usize,
+    pub(crate) ranks: Vec<u32>,
+    /// How long its middle rank works in all steps, and how long the middle one of all other ranks does.
+    pub(crate) work_ns: i64,
+    pub(crate) usual_ns: i64,
+    /// Number of steps in which no other stage works longer.
+    pub(crate) most_steps: usize,
+    /// What is gained if it works as long as that.
+    pub(crate) like_others: WhatIf,
+}
+
 impl Job {
     /// The steps asked for of all ranks.
     pub(crate) fn asked_for(context: &AnalysisContext<'_>) -> Self {
@@ -56,5 +71,43 @@ impl Job {
     /// What is gained if these ranks take as long as the middle one.
     pub(crate) fn with_ranks_on_time(&self, ranks: &[u32]) -> Option<WhatIf> {
         self.on_time(Scenario::SlowestRanksOnTime, ranks)
+    }
+
+    /// Whether ranks are stages of a pipeline.
+    pub(crate) fn has_stages(&self) -> bool {
+        let has_any = |stages: Vec<Option<usize>>| stages.into_iter().flatten().next().is_some();
+        !self.steps.is_empty() && self.steps.iter().all(|step| step.step.stage_of_ranks().is_some_and(has_any))
+    }
+
+    /// The stage that works longest of three or more, or of two.
+    pub(crate) fn slowest_stage(&self) -> Option<SlowStage> {
+        let stages_of: Option<Vec<Vec<Option<usize>>>> =
+            self.steps.iter().map(|replayed| replayed.step.stage_of_ranks()).collect();
+        let stages_of = stages_of?;
+        let work_ns = |step: usize, is_in: &dyn Fn(usize) -> bool| {
+            let ranks = self.steps[step].step.ranks.iter().zip(&stages_of[step]);
+            let own =
+                ranks.filter(|(_, stage)| stage.is_some_and(is_in)).map(|(rank, _)| lateness::work_ns(&rank.acts));
+            lateness::middle(own)
+        };
+        let count = stages_of.iter().flatten().flatten().max()? + 1;
+        let each_ns = |step: usize| (0..count).map(move |stage| (work_ns(step, &|of| of == stage), stage));
+        let mut sums_ns = vec![0; count];
+        let mut most_steps = vec![0; count];
+        for step in 0..self.steps.len() {
+            each_ns(step).for_each(|(ns, stage)| sums_ns[stage] += ns);
+            each_ns(step).max().into_iter().for_each(|(_, stage)| most_steps[stage] += 1);
+        }
+        let (work, stage) = sums_ns.iter().zip(0..).map(|(ns, stage)| (*ns, stage)).max()?;
+        let usual: Vec<i64> = (0..self.steps.len()).map(|step| work_ns(step, &|of| of != stage)).collect();
+        let is_of = |step: usize, at: usize| stages_of[step][at] == Some(stage);
+        let ranks = self.steps.first()?.step.ranks.iter().enumerate();
+        let ranks: Vec<u32> = ranks.filter(|(at, _)| is_of(0, *at)).map(|(_, rank)| rank.rank).collect();
+        let like_others = self.row(Scenario::LastStageLikeOthers, &ranks, 100, |step, at| {
+            let acts = &self.steps[step].step.ranks[at].acts;
+            is_of(step, at).then(|| lateness::with_work(acts, usual[step].min(lateness::work_ns(acts))))
+        })?;
+        let (usual_ns, most_steps) = (usual.iter().sum(), most_steps[stage]);
+        Some(SlowStage { stage, stages: count, ranks, work_ns: work, usual_ns, most_steps, like_others })
     }
 }
