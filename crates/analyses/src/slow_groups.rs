@@ -88,7 +88,8 @@ pub fn slow_groups(trace: &Trace, selection: &Selection) -> Vec<SlowGroup> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<SlowGroup> {
+/// The same in a context, which other analyses may share.
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<SlowGroup> {
     let families = families(context);
     let mut rows: Vec<SlowGroup> =
         families.iter().flat_map(|(family, groups)| compared(context, family, groups)).collect();

@@ -57,6 +57,12 @@ impl<'a> JobFacts<'a> {
         }
     }
 
+    /// How long all of these steps take, with the first one.
+    pub(super) fn all_steps_ns(&self) -> Result<i64, Lacks> {
+        self.job()?;
+        Ok(self.job.get().map_or(0, |(_, all_ns)| *all_ns))
+    }
+
     /// The ranks that are slower than the others in all steps, or from one step on; those that are by most first.
     pub(super) fn slow_ranks(&self) -> Result<&[Late], Lacks> {
         let job = self.job()?;
