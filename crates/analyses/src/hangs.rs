@@ -49,6 +49,8 @@ columns! {
         rank: u32 => Count,
         /// What is known of it, in words.
         verdict: String => Text,
+        /// Whether the others wait for it: it has not come, or calls something else.
+        is_waited_for: bool,
         /// Where it is: `never entered`, `entered, not left`, `completed`, or `not known`.
         state: HangState => Text,
         /// The name of the process group.

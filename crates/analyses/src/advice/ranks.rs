@@ -9,6 +9,7 @@
 mod facts;
 mod gc;
 mod groups;
+mod hang;
 mod persistence;
 mod slow;
 mod stages;
@@ -24,7 +25,7 @@ use stepscope_trace::Trace;
 /// A rule across ranks.
 pub(super) type JobRule = Rule<fn(&JobFacts) -> Result<Said, Lacks>>;
 
-pub(super) const RULES: &[JobRule] = &[slow::RULE, gc::RULE, stages::RULE, groups::RULE];
+pub(super) const RULES: &[JobRule] = &[hang::RULE, slow::RULE, gc::RULE, stages::RULE, groups::RULE];
 
 /// The share of the steps that there has to be to gain. Below, ranks differ by chance.
 const THRESHOLD: f64 = 0.04;

@@ -116,6 +116,7 @@ impl<'a> Stuck<'a> {
         Hang {
             rank,
             verdict: self.verdict(trace, all, rank, status),
+            is_waited_for: matches!(status, Status::Missing | Status::Differs(_)),
             state,
             group: text(self.key.group),
             number: self.number,
