@@ -46,10 +46,11 @@ pub(super) fn excesses_ns(step: &JobStep, own: Own) -> Vec<Option<i64>> {
         let mut sorted = of_each.clone();
         sorted.sort_unstable();
         for (at, own_ns) in ranks.into_iter().zip(of_each) {
-            // The middle one, as of `nearest_rank`, once the rank itself is taken out.
-            let middle = (sorted.len() - 2) / 2;
-            let is_behind = sorted.partition_point(|ns| *ns < own_ns) <= middle;
-            excesses[at] = Some(own_ns - sorted[middle + usize::from(is_behind)]);
+            // The two in the middle of the others, or one twice: the lower one of two would make most ranks late.
+            let own_place = sorted.partition_point(|ns| *ns < own_ns);
+            let other = |at: usize| sorted[at + usize::from(at >= own_place)];
+            let others = sorted.len() - 1;
+            excesses[at] = Some(own_ns - (other((others - 1) / 2) + other(others / 2)) / 2);
         }
     }
     excesses

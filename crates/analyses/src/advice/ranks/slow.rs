@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn who_is_slow_in_turn_is_not_slow() {
-        for ranks in [2, 4] {
+        for ranks in [2, 3, 4, 5] {
             let in_turn = (0..12).map(|step| (step, slow((step * 7 % 5) as u32 % ranks, None, 60))).collect();
             let in_turn = Job { ranks, steps: 12, stragglers_of_steps: in_turn, ..job(Vec::new()) };
             check(&in_turn.run().trace(), "rank.slow", &[]);
