@@ -116,7 +116,9 @@ def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
     of_pids = {pid: {row["name"] for row in samples if row["pid"] == pid} for pid in {row["pid"] for row in samples}}
     assert len(of_pids) == 2
     assert sum(any("Work.sleeps" in name for name in names) for names in of_pids.values()) == 1
-    assert all(row["stack"].endswith(": <module>") for row in samples if row["stack"])
+    # Functions that Python itself calls, when it ends or imports, have no module around them.
+    of_program = [row["stack"] for row in samples if "Work." in (row["stack"] or "")]
+    assert of_program and all(stack.endswith(": <module>") for stack in of_program)
     runs.stepscope("record", "-o", tmp_path / "without", "--no-stack-samples", "--", *path)
     assert not [row for row in runs.rows(tmp_path / "without") if row["kind"] == "stack_sample"]
 
