@@ -7,7 +7,9 @@
 //! measured goes away. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
 //! reach what the device could do. `peak_rates`: kernels get faster by as much as the peak rates of the device differ.
 //! `full_device`: the blocks of a kernel spread over all multiprocessors. `replay`: the steps are replayed as in `what_if`.
-//! What one piece of advice gains another may gain too, so gains do not add up.
+//! What one piece of advice gains another may gain too, so gains do not add up. Time has one owner: where it is known which
+//! time a row is about, `own_gain_ns` is the part of the gain that no row with a more exact cause is about, and a row that
+//! keeps less than half of its gain is left out.
 //!
 //! The priority of a row with a gain is `high` from a tenth of the window on, `medium` from 3 % on, else `low`; for a
 //! row without one the rule sets it.
@@ -56,6 +58,7 @@ mod memory_growth;
 mod memory_near_full;
 mod metadata_calls;
 mod open_storm;
+mod owners;
 mod page_faults;
 mod pageable_copies;
 mod pauses;
@@ -78,6 +81,7 @@ use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
 pub use ranks::AllRanks;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use stepscope_base::IntervalSet;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
 /// How much a piece of advice matters.
@@ -211,6 +215,9 @@ columns! {
         gain: Option<(i64, GainEstimate)>,
         /// The time that the change would save at most. Absent when it cannot be estimated.
         gain_ns => Nanoseconds = Advice::gain_ns,
+        /// What it would still save if everything that other advice names more exactly about the same time were
+        /// gone. Absent when it is not known which time it is about.
+        own_gain_ns: Option<i64> => Nanoseconds,
         /// The gain as a share of `window_ns`.
         gain_ratio => Ratio = Advice::gain_ratio,
         /// What kind of upper bound the gain is: `removal`, `overlap`, `roofline`, `peak_rates`,
@@ -243,6 +250,9 @@ columns! {
         slice => Text = |row| row.place.as_ref()?.slice.as_ref(),
         /// The line of the program to look at, as `file.py(12): function`. Absent when none is known.
         line: Option<String> => Text,
+        /// When what it is about happens, while rules are judged; empty where that is not known.
+        #[serde(skip)]
+        time: IntervalSet,
     }
 }
 
@@ -296,29 +306,44 @@ impl<Judge> Rule<Judge> {
     }
 }
 
-/// Those that judge each rank by itself.
+/// Those that judge each rank by itself, in the order in which time is theirs.
 const RULES: &[Rule] = &[
-    dataloader::RULE,
+    // What happens there is named.
+    slow_folder::RULE,
+    slow_file::RULE,
+    open_storm::RULE,
+    random_reads::RULE,
+    metadata_calls::RULE,
+    small_io::RULE,
+    page_faults::RULE,
     main_process_batches::RULE,
     loader_workers::FEW,
     loader_workers::MANY,
-    data_parallel::RULE,
-    comm_backend::RULE,
-    exposed_comm::RULE,
-    comm_overlap::RULE,
-    low_utilization::RULE,
-    launch_bound::RULE,
-    short_kernels::RULE,
-    host_lines::PYTHON,
+    dataloader::RULE,
+    blocking_output::RULE,
+    unoverlapped_input::RULE,
+    exposed_io::RULE,
+    // The line is.
+    cpu_contention::RULE,
     host_lines::SLEEP,
     host_lines::LOCK,
     host_lines::INTERPRETER,
     host_lines::OTHERS,
-    cpu_contention::RULE,
-    host_code::RULE,
-    long_calls::RULE,
+    host_lines::PYTHON,
+    // The part of the step is.
+    // What the device waits for is.
     host_sync::RULE,
     queue_wait::RULE,
+    short_kernels::RULE,
+    launch_bound::RULE,
+    long_calls::RULE,
+    host_code::RULE,
+    // These compete with none.
+    data_parallel::RULE,
+    comm_backend::RULE,
+    comm_overlap::RULE,
+    exposed_comm::RULE,
+    low_utilization::RULE,
     profiler_overhead::RULE,
     pageable_copies::RULE,
     tensor_cores::RULE,
@@ -330,16 +355,6 @@ const RULES: &[Rule] = &[
     memory_near_full::RULE,
     memory_fragmentation::RULE,
     memory_growth::RULE,
-    small_io::RULE,
-    exposed_io::RULE,
-    unoverlapped_input::RULE,
-    blocking_output::RULE,
-    random_reads::RULE,
-    open_storm::RULE,
-    metadata_calls::RULE,
-    page_faults::RULE,
-    slow_file::RULE,
-    slow_folder::RULE,
 ];
 
 /// All that is to be said, what there is most to gain from first.
@@ -396,7 +411,7 @@ fn judged_by(facts: &Facts<'_>) -> AllAdvice {
             Err(lacks) => all.add_not_judged(rule.code, lacks),
         }
     }
-    all.in_order()
+    AllAdvice { rows: owners::with_one_owner(all.rows), ..all }.in_order()
 }
 
 impl AllAdvice {

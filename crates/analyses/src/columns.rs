@@ -30,8 +30,9 @@ macro_rules! columns {
         ] $($rest)*);
     };
     (@ $b:ident $r:ident $head:tt [$($fields:tt)*] $columns:tt
-        $(#[doc = $doc:literal])+ $name:ident: $type:ty, $($rest:tt)*) => {
-        $crate::columns!(@ $b $r $head [$($fields)* $(#[doc = $doc])+ pub $name: $type,] $columns $($rest)*);
+        $(#[doc = $doc:literal])+ $(#[serde($serde:ident)])? $name:ident: $type:ty, $($rest:tt)*) => {
+        $crate::columns!(@ $b $r $head
+            [$($fields)* $(#[doc = $doc])+ $(#[serde($serde)])? pub $name: $type,] $columns $($rest)*);
     };
     (@ $b:ident $r:ident $head:tt $fields:tt [$($columns:tt)*]
         $(#[doc = $doc:literal])+ $name:ident => $unit:ident $(if ($has:expr))? = $value:expr, $($rest:tt)*) => {

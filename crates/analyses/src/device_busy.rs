@@ -61,6 +61,13 @@ fn device_busy(trace: &Trace) -> Vec<DeviceBusy> {
     busy
 }
 
+/// When any device of a rank works.
+pub(crate) fn busy_of(context: &AnalysisContext<'_>, rank: u32) -> IntervalSet {
+    let devices = context.trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>());
+    let of_rank = devices.filter(|(device, _)| device.rank == rank);
+    of_rank.fold(IntervalSet::default(), |sum, (_, busy)| sum.union(&busy.any))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,7 @@
 //! Without a sample in that time there is no row.
 
 use crate::context::Shared;
+use crate::device_busy::busy_of;
 use crate::host_threads::{Doing as Does, MainThreads, Threads};
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
@@ -91,6 +92,8 @@ pub(crate) struct HostTime {
     pub(crate) step_count: usize,
     /// The time in them of which nothing else is known.
     pub(crate) own: IntervalSet,
+    /// The part of it in which no device of the rank works: what holds the steps up.
+    pub(crate) exposed: IntervalSet,
     /// Samples of the thread in that time.
     pub(crate) samples: Vec<StackSample>,
 }
@@ -107,6 +110,18 @@ impl HostTime {
             ns as i64
         };
         counts.map(part).collect()
+    }
+
+    /// The time that some of the samples stand for: for each, what of it is between the sample before and this one.
+    pub(crate) fn before(&self, trace: &Trace, samples: &[&StackSample]) -> IntervalSet {
+        let all = samples_of(trace, self.track);
+        let before = |sample: &&StackSample| {
+            let at = all.partition_point(|other| other.time_ns < sample.time_ns);
+            let from_ns = at.checked_sub(1).map_or(sample.time_ns, |before| all[before].time_ns);
+            Span::new(from_ns, sample.time_ns)
+        };
+        let spans: IntervalSet = samples.iter().map(before).collect();
+        spans.intersect(&self.own)
     }
 
     /// The standard error of the time that this number of samples stands for.
@@ -163,7 +178,8 @@ fn host_time(context: &AnalysisContext<'_>, rank: u32) -> Option<HostTime> {
     let own = steps.subtract(&known);
     let is_inside = |sample: &&StackSample| crate::windows::contains(own.spans(), sample.time_ns);
     let samples: Vec<StackSample> = samples_of(trace, track).iter().filter(is_inside).copied().collect();
-    Some(HostTime { rank, track, steps, step_count, own, samples })
+    let exposed = own.subtract(&busy_of(context, rank));
+    Some(HostTime { rank, track, steps, step_count, own, exposed, samples })
 }
 
 /// All samples of a thread.

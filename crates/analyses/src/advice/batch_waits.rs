@@ -3,8 +3,12 @@
 use super::facts::{Facts, share};
 use super::{Advice, GainEstimate, Place};
 use crate::AnalysisContext;
+use crate::device_busy::busy_of;
+use crate::host_threads::Doing;
+use crate::io_summary::Runners;
 use crate::io_workers::{self, WorkerTime};
 use crate::step_breakdown::{self, StepBreakdown};
+use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_trace::SliceKind;
 
@@ -44,6 +48,9 @@ impl BatchWaits {
         let steps = || rows.iter().filter(|row| row.step.is_some());
         let has_complete = steps().any(|row| row.is_complete == Some(true));
         let counted = || steps().filter(|row| !has_complete || row.is_complete == Some(true));
+        // The first batch waits for the loader to start, once.
+        let first = usize::from(counted().count() > 2);
+        let counted = || counted().skip(first);
         let rank = rows[0].rank;
         Self {
             rank,
@@ -70,6 +77,12 @@ impl BatchWaits {
         }
     }
 
+    /// When the loop waits and no device works.
+    fn time(&self, facts: &Facts) -> IntervalSet {
+        let waits = Runners::of(facts.context, self.rank).doing(facts.context, Doing::DataLoader);
+        waits.intersect(&facts.steps_of(self.rank)).subtract(&busy_of(facts.context, self.rank))
+    }
+
     /// A row about the waits for `what`, when they are more than the threshold.
     pub(super) fn advice(&self, facts: &Facts, what: &str) -> Option<Advice> {
         let row = share(self.wait_ns, self.window_ns, THRESHOLD)?;
@@ -85,6 +98,7 @@ impl BatchWaits {
             count: Some(self.steps),
             gain: Some((self.wait_ns, GainEstimate::Removal)),
             place: facts.longest(self.rank, SliceKind::DataLoader).map(|slice| Place::of(facts.trace, slice)),
+            time: self.time(facts),
             ..row
         })
     }

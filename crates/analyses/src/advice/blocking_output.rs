@@ -43,7 +43,8 @@ fn of_rank(facts: &Facts, rank: u32, calls: &[IoCall]) -> Option<Advice> {
     let bytes = sums.writes.bytes().filter(|bytes| *bytes >= LEAST_BYTES)?;
     let spans: IntervalSet = own.iter().map(|call| call.span.intersect(window)).collect();
     let compute = facts.context.get::<IoOfRanks>().get(rank).and_then(|of| of.compute.as_ref());
-    let blocking_ns = compute.map_or_else(|| spans.total_ns(), |compute| spans.subtract(compute).total_ns());
+    let blocking = compute.map_or_else(|| spans.clone(), |compute| spans.subtract(compute));
+    let blocking_ns = blocking.total_ns();
     let row = share(blocking_ns, window.duration_ns(), THRESHOLD)?;
     let files: BTreeSet<StringId> = own.iter().map(|call| call.event.file).collect();
     Some(Advice {
@@ -61,6 +62,7 @@ fn of_rank(facts: &Facts, rank: u32, calls: &[IoCall]) -> Option<Advice> {
         measured_bytes: Some(bytes),
         gain: Some((blocking_ns, GainEstimate::Removal)),
         place: longest(facts, &own),
+        time: blocking,
         ..row
     })
 }

@@ -5,6 +5,7 @@ use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::{HostTime, samples_of};
 use crate::windows::contains;
 use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::Trace;
 
 const THRESHOLD: f64 = 0.05;
@@ -28,8 +29,12 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
     let inside = samples_of(trace, time.track).iter().filter(|sample| contains(time.steps.spans(), sample.time_ns));
-    let runnable_ns = inside.filter_map(|sample| sample.runnable_ns).fold(0, i64::saturating_add);
-    let ns = runnable_ns.min(time.steps.total_ns());
+    let waits = inside.filter_map(|sample| Some((sample.time_ns, sample.runnable_ns?.max(0))));
+    let (times, waits): (Vec<i64>, Vec<i64>) = waits.unzip();
+    let ns = waits.iter().copied().fold(0, i64::saturating_add).min(time.steps.total_ns());
+    // When exactly between two samples is not known.
+    let spans = times.iter().zip(&waits).map(|(at_ns, ns)| Span::new(at_ns.saturating_sub(*ns), *at_ns));
+    let spans = spans.collect::<IntervalSet>().intersect(&time.steps);
     let row = share(ns, time.steps.total_ns(), THRESHOLD).filter(|_| time.step_count > 0)?;
     let (waits, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
     Some(Advice {
@@ -38,6 +43,7 @@ fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
             "The thread that runs the loop waits {waits} ({ratio}) of {window} for a processor: it could run, and others do."
         ),
         gain: Some((ns, GainEstimate::Removal)),
+        time: spans,
         ..row
     })
 }

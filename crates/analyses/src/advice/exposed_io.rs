@@ -41,7 +41,8 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let of_rank = trace.device_events.iter().filter(|event| trace.devices[event.device.index()].rank == rank);
     let busy: IntervalSet =
         of_rank.map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>().into_iter().collect();
-    let exposed_ns = io.intersect(&windows).subtract(&busy).total_ns();
+    let exposed = io.intersect(&windows).subtract(&busy);
+    let exposed_ns = exposed.total_ns();
     let row = share(exposed_ns, windows.total_ns(), THRESHOLD)?;
     let longest =
         own.iter().max_by_key(|event| (trace.slices.dur_ns[event.slice.index()], std::cmp::Reverse(event.slice)))?;
@@ -55,6 +56,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
         count: Some(own.len() as i64),
         gain: Some((exposed_ns, GainEstimate::Removal)),
         place: Some(Place::of(trace, longest.slice)),
+        time: exposed,
         ..row
     })
 }

@@ -122,6 +122,7 @@ impl<'a> Facts<'a> {
             count: Some(pause.count),
             gain: Some((pause.total_ns, GainEstimate::Removal)),
             place: pause.place(self.trace),
+            time: pause.spans.clone(),
             ..row
         })
     }

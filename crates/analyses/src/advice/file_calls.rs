@@ -45,9 +45,9 @@ impl FileCalls {
     }
 
     /// Time of the steps in which any of `calls` runs.
-    pub(super) fn busy_ns(&self, calls: &[&IoCall]) -> i64 {
+    pub(super) fn busy(&self, calls: &[&IoCall]) -> IntervalSet {
         let spans: IntervalSet = calls.iter().map(|call| call.span).collect();
-        spans.intersect(&self.windows).total_ns()
+        spans.intersect(&self.windows)
     }
 }
 

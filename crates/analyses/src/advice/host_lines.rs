@@ -76,7 +76,14 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
         return None;
     }
     let count = samples.len() as i64;
-    let ns = time.parts(std::iter::once(count))[0];
+    let when = time.before(trace, &samples);
+    let exposed = when.intersect(&time.exposed);
+    let all_ns = time.parts(std::iter::once(count))[0];
+    // Where devices work beside it, it holds nothing up.
+    let ns = match when.total_ns() {
+        0 => 0,
+        when_ns => (i128::from(all_ns) * i128::from(exposed.total_ns()) / i128::from(when_ns)) as i64,
+    };
     // Also if there were less of it than samples say, by two standard errors.
     share(ns - 2 * time.error_ns(count), time.steps.total_ns(), THRESHOLD)?;
     let row = share(ns, time.steps.total_ns(), THRESHOLD)?;
@@ -93,6 +100,7 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
         count: Some(count),
         gain: Some((ns, GainEstimate::Removal)),
         line: Some(line),
+        time: exposed,
         ..row
     })
 }

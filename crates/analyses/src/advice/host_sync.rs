@@ -52,6 +52,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses, waits: 
         count: Some(pauses.synced.count),
         gain: Some((pauses.synced.total_ns, GainEstimate::Removal)),
         place: pauses.synced.place(facts.trace),
+        time: pauses.synced.spans.clone(),
         ..row
     })
 }

@@ -27,7 +27,8 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
     let sums = IoSums::of(&of.calls);
     let calls: Vec<&IoCall> =
         of.calls.iter().filter(|call| !call.event.action.moves_bytes() && !call.is_page_fault()).collect();
-    let (count, ns) = (sums.metadata(), of.busy_ns(&calls));
+    let time = of.busy(&calls);
+    let (count, ns) = (sums.metadata(), time.total_ns());
     let share_of_calls = sums.metadata_ns_ratio().filter(|ratio| *ratio >= LEAST_SHARE && count >= LEAST_COUNT)?;
     let row = share(ns, of.window_ns(), THRESHOLD)?;
     Some(Advice {
@@ -43,6 +44,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         count: Some(count),
         gain: Some((ns, GainEstimate::Removal)),
         place: longest(facts, &calls),
+        time,
         ..row
     })
 }

@@ -40,7 +40,8 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
     // The first time has to be.
     let again: Vec<&IoCall> = opens.values().flat_map(|opens| &opens[1..]).copied().collect();
     let files: BTreeSet<StringId> = opens.keys().map(|(file, _)| *file).collect();
-    let (count, ns) = (again.len() as i64, of.busy_ns(&again));
+    let time = of.busy(&again);
+    let (count, ns) = (again.len() as i64, time.total_ns());
     let row = share(ns, of.window_ns(), THRESHOLD).filter(|_| count >= LEAST_COUNT)?;
     Some(Advice {
         rank: Some(of.rank),
@@ -57,6 +58,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         count: Some(count),
         gain: Some((ns, GainEstimate::Removal)),
         place: longest(facts, &again),
+        time,
         ..row
     })
 }

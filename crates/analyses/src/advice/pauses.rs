@@ -6,7 +6,7 @@ use crate::AnalysisContext;
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
 use crate::idle_causes::longest_host;
 use crate::temporal_breakdown::TemporalBreakdown;
-use stepscope_base::StringId;
+use stepscope_base::{IntervalSet, StringId};
 use stepscope_trace::Trace;
 
 /// A pause of the host this long is an event of its own and not the pace of the host.
@@ -17,9 +17,11 @@ const LONG_PART_OF_WINDOW: i64 = 10;
 const LONG_LEAST_NS: i64 = 100_000;
 
 /// Idle time that has something in common.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Pause {
     pub(super) total_ns: i64,
+    /// The same time.
+    pub(super) spans: IntervalSet,
     pub(super) count: i64,
     /// The longest single one.
     pub(super) longest_ns: i64,
@@ -28,6 +30,7 @@ pub(super) struct Pause {
 
 impl Pause {
     fn add(&mut self, part: &IdlePart) {
+        self.spans.push(part.span);
         self.add_time(part.span.duration_ns(), part);
     }
 
@@ -38,6 +41,7 @@ impl Pause {
             let is_host = matches!(part.cause, IdleCause::HostSync | IdleCause::LaunchBound | IdleCause::HostOther);
             is_host && kind_of(part, long_ns) == Kind::Pace
         };
+        parts.iter().filter(is_of_host).for_each(|part| self.spans.push(part.span));
         self.add_time(parts.iter().filter(is_of_host).map(|part| part.span.duration_ns()).sum(), wait);
     }
 

@@ -40,6 +40,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         count: Some(held.count),
         gain: Some((held.total_ns, GainEstimate::Removal)),
         place: held.place(facts.trace),
+        time: held.spans.clone(),
         ..row
     })
 }

@@ -41,7 +41,8 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
     let (worst, reads) =
         files.iter().max_by_key(|(file, reads)| (jumps(reads), Reverse(facts.trace.strings.get(**file))))?;
     let all: Vec<&IoCall> = files.values().flatten().copied().filter(|call| is_jump(call)).collect();
-    let row = share(of.busy_ns(&all), of.window_ns(), THRESHOLD)?;
+    let time = of.busy(&all);
+    let row = share(time.total_ns(), of.window_ns(), THRESHOLD)?;
     let (ns, count) = (row.measured_ns?, all.len() as i64);
     Some(Advice {
         rank: Some(of.rank),
@@ -58,6 +59,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         count: Some(count),
         gain: Some((ns, GainEstimate::Removal)),
         place: longest(facts, &all),
+        time,
         ..row
     })
 }

@@ -113,7 +113,8 @@ fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice>
     let left_ns = (gain_ns - waits_ns).max(0);
     let ratio = left_ns as f64 / row.window_ns? as f64;
     let says = format!("{} {}", row.says, facts::is_of_others(gain_ns - left_ns));
-    let row = Advice { gain: Some((left_ns, estimate)), says, ..row };
+    let own_gain_ns = row.own_gain_ns.map(|own_ns| own_ns.min(left_ns));
+    let row = Advice { gain: Some((left_ns, estimate)), own_gain_ns, says, ..row };
     let priority = super::Priority::of_gain(ratio);
     (left_ns >= LEAST_NS && Some(ratio) > row.threshold_ratio).then_some(Advice { priority, ..row })
 }

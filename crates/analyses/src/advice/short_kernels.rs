@@ -36,6 +36,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         count: Some(launches.short_events),
         gain: Some((pause.total_ns, GainEstimate::Removal)),
         place: pause.place(facts.trace),
+        time: pause.spans.clone(),
         ..row
     })
 }

@@ -74,8 +74,8 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         .iter()
         .fold((0_i128, 0_i128), |(bytes, ns), (_, reads)| (bytes + i128::from(reads.bytes), ns + i128::from(reads.ns)));
     let needed_ns = (bytes * 1_000_000_000 / i128::from(median)).min(ns);
-    let busy_ns = of.busy_ns(&calls);
-    let saved_ns = (i128::from(busy_ns) * (ns - needed_ns) / ns.max(1)) as i64;
+    let time = of.busy(&calls);
+    let saved_ns = (i128::from(time.total_ns()) * (ns - needed_ns) / ns.max(1)) as i64;
     let row = share(saved_ns, of.window_ns(), THRESHOLD)?;
     let per_s = |bytes_per_s: i64| format!("{}/s", format_bytes(bytes_per_s));
     Some(Advice {
@@ -96,6 +96,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         measured_bytes: i64::try_from(bytes).ok(),
         gain: Some((saved_ns, GainEstimate::Removal)),
         place: longest(facts, &calls),
+        time,
         ..row
     })
 }

@@ -57,7 +57,8 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
     let calls: Vec<&IoCall> = slow.values().flat_map(|slow| slow.calls.iter().copied()).collect();
     let sum = |ns: fn(&Slow) -> i128| slow.values().map(ns).sum::<i128>();
     let (ns, needed_ns) = (sum(|slow| slow.ns), sum(|slow| slow.needed_ns));
-    let saved_ns = (i128::from(of.busy_ns(&calls)) * (ns - needed_ns) / ns.max(1)) as i64;
+    let time = of.busy(&calls);
+    let saved_ns = (i128::from(time.total_ns()) * (ns - needed_ns) / ns.max(1)) as i64;
     let row = share(saved_ns, of.window_ns(), THRESHOLD)?;
     let mean = |ns: i128| format_ns((ns / of_worst.calls.len() as i128) as i64);
     Some(Advice {
@@ -78,6 +79,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         count: Some(calls.len() as i64),
         gain: Some((saved_ns, GainEstimate::Removal)),
         place: longest(facts, &calls),
+        time,
         ..row
     })
 }

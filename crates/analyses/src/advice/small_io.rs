@@ -45,7 +45,8 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let small: Vec<&IoEvent> = trace.io.iter().filter(is_own).filter(is_small).filter(is_inside).collect();
     let spans: IntervalSet =
         small.iter().map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>().into_iter().collect();
-    let small_ns = spans.intersect(&windows).total_ns();
+    let spans = spans.intersect(&windows);
+    let small_ns = spans.total_ns();
     let row = share(small_ns, windows.total_ns(), THRESHOLD)?;
     let count = small.len() as i64;
     let bytes = small.iter().filter_map(|event| event.bytes).fold(0_i64, i64::saturating_add);
@@ -64,6 +65,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
         count: Some(count),
         gain: Some((small_ns, GainEstimate::Removal)),
         place: Some(Place::of(trace, longest.slice)),
+        time: spans,
         ..row
     })
 }

@@ -3,7 +3,8 @@
 use super::facts::{Facts, share};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
 use crate::io_calls::ratio;
-use crate::io_summary::{self, StepIo};
+use crate::io_summary::{self, IoOfRanks, StepIo};
+use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_trace::SliceKind;
 
@@ -38,6 +39,7 @@ fn of_rank(facts: &Facts, rows: &[StepIo]) -> Option<Advice> {
     let of_input = ratio(exposed_ns, exposed_ns + hidden_ns).filter(|ratio| *ratio > LEAST_SHARE)?;
     let row = share(exposed_ns, window_ns, THRESHOLD)?;
     let rank = rows[0].rank;
+    let exposed = facts.context.get::<IoOfRanks>().get(rank).map(|of| &of.exposed_input);
     let slice = facts.longest(rank, SliceKind::DataLoader).or_else(|| facts.longest(rank, SliceKind::Io));
     Some(Advice {
         rank: Some(rank),
@@ -51,6 +53,7 @@ fn of_rank(facts: &Facts, rows: &[StepIo]) -> Option<Advice> {
         count: Some(steps().count() as i64),
         gain: Some((exposed_ns, GainEstimate::Removal)),
         place: slice.map(|slice| Place::of(facts.trace, slice)),
+        time: exposed.map_or_else(IntervalSet::default, |exposed| exposed.intersect(&facts.steps_of(rank))),
         ..row
     })
 }
@@ -63,7 +66,7 @@ mod tests {
     fn input_that_computing_does_not_hide_is_said() {
         let trace = |drawing: &str| with_io(drawn_ms(drawing), "r", 1);
         check(
-            &trace("rank 0 step 0000000000\nrank 0 python 1 .rr....\nrank 0 input 1 ....ii\nrank 0 stream 7 CC"),
+            &trace("rank 0 step 0000000000\nrank 0 python 1 .rrr..\nrank 0 input 1 .....i\nrank 0 stream 7 CC"),
             "io.unoverlapped_input",
             &[
                 "3000 of 10000 removal high: 75.0 % of the time in which data are read or waited for nothing computes: 3.00 ms \
@@ -71,6 +74,9 @@ mod tests {
             ],
         );
         check(&trace("rank 0 step 0000000000\nrank 0 python 1 .rr\nrank 0 stream 7 CC"), "io.unoverlapped_input", &[]);
+        // Where the loop waits for its batches, that is said.
+        let waits = "rank 0 step 0000000000\nrank 0 python 1 .r....\nrank 0 input 1 ...iii\nrank 0 stream 7 CC";
+        check(&trace(waits), "io.unoverlapped_input", &[]);
         check(&trace("rank 0 step 0000000000\nrank 0 python 1 .rr"), "io.unoverlapped_input", &[]);
     }
 }

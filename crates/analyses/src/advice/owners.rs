@@ -1,0 +1,84 @@
+//! Time belongs to one piece of advice: to the one whose cause is named most exactly.
+//!
+//! ```text
+//! step               ████████████████████
+//! host.gc            ····███·····███·····   6, all of it its own
+//! host.long_pauses   ····████····████····   8, of which 2 are its own: host.gc says it better
+//! ```
+
+use super::Advice;
+use std::collections::BTreeMap;
+use stepscope_base::IntervalSet;
+
+/// Less of its time, of two parts, and a row says what others say better.
+const LEAST_SHARE: i64 = 2;
+
+/// Rows without those that have little time of their own, each with what it would gain if the time of those before were
+/// gone. What is named more exactly comes first in `rows`. Rows that do not say which time they are about compete with
+/// none. A row about a device competes with those of that device and those of the whole rank.
+pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
+    let mut owned: BTreeMap<(Option<u32>, Option<i64>), IntervalSet> = BTreeMap::new();
+    let mut kept = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let time = std::mem::take(&mut row.time);
+        let Some((gain_ns, _)) = row.gain.filter(|_| !time.is_empty()) else {
+            kept.push(row);
+            continue;
+        };
+        let competes = |(rank, device): &(Option<u32>, Option<i64>)| {
+            *rank == row.rank && (device.is_none() || row.device.is_none() || *device == row.device)
+        };
+        let rivals = owned.iter().filter(|(of, _)| competes(of));
+        let left = rivals.fold(time.clone(), |left, (_, owned)| left.subtract(owned));
+        let own_ns = gain_ns.min(left.total_ns());
+        if own_ns < gain_ns / LEAST_SHARE {
+            continue;
+        }
+        let mine = owned.entry((row.rank, row.device)).or_default();
+        *mine = mine.union(&time);
+        row.own_gain_ns = Some(own_ns);
+        kept.push(row);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::{GainEstimate, RuleCode};
+    use proptest::prelude::*;
+    use stepscope_base::Span;
+
+    fn row(rank: u32, device: Option<i64>, cells: &str) -> Advice {
+        let spans = cells.bytes().enumerate().filter(|(_, cell)| *cell != b'.');
+        let time: IntervalSet = spans.map(|(at, _)| Span::new(at as i64, at as i64 + 1)).collect();
+        let gain = Some((time.total_ns(), GainEstimate::Removal));
+        Advice { rule: RuleCode("x"), rank: Some(rank), device, gain, time, ..Advice::default() }
+    }
+
+    fn own(rows: Vec<Advice>) -> Vec<Option<i64>> {
+        with_one_owner(rows).into_iter().map(|row| row.own_gain_ns).collect()
+    }
+
+    #[test]
+    fn the_first_row_owns_time_and_what_is_left_of_it_is_the_next_ones() {
+        assert_eq!(own(vec![row(0, None, "xxx...."), row(0, None, ".xxxxxx")]), [Some(3), Some(4)]);
+        assert_eq!(own(vec![row(0, None, "xxxxxx."), row(0, None, "xxxxxxx")]), [Some(6)], "told better");
+        assert_eq!(own(vec![row(0, None, "xxx"), row(1, None, "xxx")]), [Some(3), Some(3)], "ranks");
+        assert_eq!(own(vec![row(0, Some(0), "xxx"), row(0, Some(1), "xxx")]), [Some(3), Some(3)], "devices");
+        assert_eq!(own(vec![row(0, None, "xxx"), row(0, Some(1), "xxx")]), [Some(3)], "a device waits for its rank");
+        assert_eq!(own(vec![row(0, Some(1), "xxx"), row(0, None, "xxx")]), [Some(3)]);
+        assert_eq!(own(vec![row(0, None, "xxx"), row(0, None, "...")]), [Some(3), None], "of no known time");
+    }
+
+    proptest! {
+        #[test]
+        fn what_rows_gain_together_is_no_more_than_there_is(
+            rows in prop::collection::vec(("[x.]{20}", prop::option::of(0_i64..1)), 0..6),
+        ) {
+            let rows: Vec<Advice> = rows.iter().map(|(cells, device)| row(0, *device, cells)).collect();
+            let all = rows.iter().fold(IntervalSet::default(), |all, row| all.union(&row.time)).total_ns();
+            prop_assert!(own(rows).into_iter().flatten().sum::<i64>() <= all);
+        }
+    }
+}
