@@ -32,11 +32,15 @@
 
 mod batch_waits;
 mod blocking_output;
+mod checkpoints;
+mod collections;
 mod comm_backend;
 mod comm_overlap;
+mod copied;
 mod cpu_contention;
 mod data_parallel;
 mod dataloader;
+mod double_precision;
 mod exposed_comm;
 mod exposed_io;
 mod facts;
@@ -51,6 +55,7 @@ mod kernel_work;
 mod launch_bound;
 mod loader_workers;
 mod long_calls;
+mod loops;
 mod low_utilization;
 mod main_process_batches;
 mod memory_fragmentation;
@@ -58,6 +63,7 @@ mod memory_growth;
 mod memory_near_full;
 mod metadata_calls;
 mod open_storm;
+mod optimizer_loop;
 mod owners;
 mod page_faults;
 mod pageable_copies;
@@ -66,11 +72,17 @@ mod profiler_overhead;
 mod queue_wait;
 mod random_reads;
 mod ranks;
+mod recomputed;
 mod short_kernels;
 mod slow_file;
 mod slow_folder;
 mod small_io;
+mod step_operators;
+mod step_parts;
+mod step_slower;
+mod step_tail;
 mod tensor_cores;
+mod tiny_operators;
 mod unfused;
 mod unoverlapped_input;
 mod wasted_time;
@@ -309,6 +321,8 @@ impl<Judge> Rule<Judge> {
 /// Those that judge each rank by itself, in the order in which time is theirs.
 const RULES: &[Rule] = &[
     // What happens there is named.
+    collections::RULE,
+    checkpoints::RULE,
     slow_folder::RULE,
     slow_file::RULE,
     open_storm::RULE,
@@ -323,6 +337,11 @@ const RULES: &[Rule] = &[
     blocking_output::RULE,
     unoverlapped_input::RULE,
     exposed_io::RULE,
+    recomputed::RULE,
+    optimizer_loop::RULE,
+    tiny_operators::RULE,
+    double_precision::RULE,
+    copied::RULE,
     // The line is.
     cpu_contention::RULE,
     host_lines::SLEEP,
@@ -331,6 +350,8 @@ const RULES: &[Rule] = &[
     host_lines::OTHERS,
     host_lines::PYTHON,
     // The part of the step is.
+    step_tail::RULE,
+    step_slower::RULE,
     // What the device waits for is.
     host_sync::RULE,
     queue_wait::RULE,

@@ -16,6 +16,15 @@ const UNKNOWN: &str = "custom";
 /// The category of copies.
 pub(crate) const COPY: &str = "copy";
 
+/// The category of nodes of the backward pass, which hold what they run.
+pub(crate) const AUTOGRAD: &str = "autograd";
+
+/// The category of operators that update many parameters at once.
+pub(crate) const OPTIMIZER: &str = "optimizer";
+
+/// The category of communication.
+pub(crate) const COMMUNICATION: &str = "communication";
+
 /// Stands for the category of device work of which no operator is known.
 pub(crate) const NOT_LINKED: &str = "not linked";
 

@@ -2,7 +2,9 @@
 
 use super::batch_waits::{BatchWaits, batch_waits};
 use super::kernel_work::{KernelWork, kernel_work};
+use super::loops::{Loop, loops};
 use super::pauses::{Pause, Pauses, pauses};
+use super::step_operators::{StepOp, step_operators};
 use super::{Advice, GainEstimate, Lacks, Place};
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
 use crate::memory_summary::{self, MemorySummary};
@@ -44,6 +46,8 @@ pub(super) struct Facts<'a> {
     batch_waits: OnceCell<Vec<BatchWaits>>,
     ranks: OnceCell<Vec<u32>>,
     longest_communication: OnceCell<LongestEvents>,
+    loops: OnceCell<Vec<Loop>>,
+    step_operators: OnceCell<Vec<Vec<StepOp>>>,
 }
 
 /// The longest of some device events, by rank and device.
@@ -66,6 +70,8 @@ impl<'a> Facts<'a> {
             batch_waits: OnceCell::new(),
             ranks: OnceCell::new(),
             longest_communication: OnceCell::new(),
+            loops: OnceCell::new(),
+            step_operators: OnceCell::new(),
         }
     }
 
@@ -165,6 +171,25 @@ impl<'a> Facts<'a> {
             return Err(Lacks("no waits for data are marked"));
         }
         Ok(self.batch_waits.get_or_init(|| batch_waits(self.context)))
+    }
+
+    /// The loops that have enough steps to be judged.
+    pub(super) fn loops(&self) -> Result<&[Loop], Lacks> {
+        match self.loops.get_or_init(|| loops(self.context, &self.selection)).as_slice() {
+            [] => Err(Lacks("fewer than five complete steps")),
+            loops => Ok(loops),
+        }
+    }
+
+    /// The same, each with the outermost operators of its steps.
+    pub(super) fn step_operators(&self) -> Result<impl Iterator<Item = (&Loop, &[StepOp])>, Lacks> {
+        let loops = self.loops()?;
+        let of_loops = || loops.iter().map(|of| step_operators(self.context, of)).collect();
+        let operators = self.step_operators.get_or_init(of_loops);
+        if operators.iter().all(Vec::is_empty) {
+            return Err(Lacks("no operators in steps"));
+        }
+        Ok(loops.iter().zip(operators.iter().map(Vec::as_slice)))
     }
 
     /// The ranks asked for.

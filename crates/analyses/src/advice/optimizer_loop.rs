@@ -1,0 +1,109 @@
+//! The optimizer goes through the parameters one by one, with small operators for each.
+
+use super::facts::Facts;
+use super::loops::{Loop, median};
+use super::step_operators::StepOp;
+use super::words::quoted;
+use super::{Advice, GainEstimate, Judged, Place, Rule};
+use crate::op_classes::OPTIMIZER;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{SliceId, SliceKind};
+
+/// Operators of a step that are not of all parameters together.
+const LEAST_OPERATORS: i64 = 50;
+/// Their median; longer ones have enough to do, and another loop around them would not help.
+const SHORT_NS: i64 = 20_000;
+
+pub(super) const RULE: Rule = Rule {
+    code: "optimizer.for_loop",
+    evidence: "operators",
+    to_do: "Let one operator update all parameters: `fused=True` (Adam, AdamW, SGD and Adagrad have it, on CPUs as well) or \
+            `foreach=True` of the optimizer, and `torch._foreach_…` in one of your own. `zero_grad(set_to_none=True)`, \
+            the default, runs none.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    // Where a device waits for launches, `host.launch_bound` and `launch.short_kernels` say it.
+    let loops = facts.step_operators()?.filter(|(of, _)| of.device.is_empty());
+    Ok(loops.filter_map(|(of, operators)| of_loop(facts, of, operators)).collect())
+}
+
+fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
+    let trace = facts.trace;
+    // By the optimizer's label: what it runs.
+    let mut labels: BTreeMap<SliceId, Vec<&StepOp>> = BTreeMap::new();
+    for op in operators {
+        if let Some((SliceKind::Optimizer, label)) = op.inside {
+            labels.entry(label).or_default().push(op);
+        }
+    }
+    let is_single = |op: &&&StepOp| op.category != OPTIMIZER;
+    // Where most of them are of single parameters, it is a loop.
+    labels.retain(|_, ops| 2 * ops.iter().filter(is_single).count() > ops.len());
+    let single: Vec<&StepOp> = labels.values().flatten().filter(|op| is_single(op)).copied().collect();
+    let (count, steps) = (single.len() as i64, of.steps.len() as i64);
+    let median_ns = median(single.iter().map(|op| op.span.duration_ns()));
+    if count < LEAST_OPERATORS * steps || median_ns >= SHORT_NS {
+        return None;
+    }
+    // Python runs between them.
+    let spans: Vec<Span> = labels.keys().map(|label| trace.slices.span(*label)).collect();
+    let spans = IntervalSet::from_unsorted(spans).intersect(&of.windows);
+    let loop_ns = spans.total_ns();
+    let row = of.row(loop_ns)?;
+    let longest = *labels.keys().max_by_key(|id| (trace.slices.dur_ns[id.index()], Reverse(**id)))?;
+    Some(Advice {
+        says: format!(
+            "{} runs {} operators a step (mean of {steps}) for single parameters, of {} each (median), and takes {} ({}) \
+             of {}.",
+            quoted(trace.slice_name(longest)),
+            format_count(of.per_step(count)),
+            format_ns(median_ns),
+            format_ns(loop_ns),
+            format_ratio(row.measured_ratio?),
+            format_ns(of.window_ns())
+        ),
+        count: Some(count),
+        gain: Some((loop_ns, GainEstimate::Removal)),
+        place: Some(Place::of(trace, longest)),
+        time: spans,
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::loops::tests::repeated;
+    use crate::advice::tests::{check, drawn_us, rename};
+    use stepscope_trace::Trace;
+
+    /// Five steps whose optimizer runs `f` and `g` for each of so many parameters.
+    fn updating(parameters: usize, column_us: usize) -> Trace {
+        let ops = format!("{}{}", "m".repeat(400), "fg..".repeat(parameters));
+        let label = format!("{}{}", ".".repeat(400), "o".repeat(4 * parameters));
+        drawn_us(&repeated(5, &[("optimizer 1", &label), ("cpu 1", &ops)]), column_us)
+    }
+
+    #[test]
+    fn an_optimizer_that_goes_from_parameter_to_parameter_is_said() {
+        check(
+            &updating(25, 10),
+            "optimizer.for_loop",
+            &[
+                "5000 of 25000 removal high: `o` runs 50 operators a step (mean of 5) for single parameters, of 10.0 µs each (median), and takes 5.00 ms (20.0 %) of 25.0 ms.",
+            ],
+        );
+    }
+
+    #[test]
+    fn few_or_long_operators_and_those_of_all_parameters_are_no_such_loop() {
+        check(&updating(24, 10), "optimizer.for_loop", &[]);
+        check(&updating(25, 20), "optimizer.for_loop", &[]);
+        let of_all = rename(rename(updating(25, 10), "f", "aten::_foreach_add_"), "g", "aten::_foreach_mul_");
+        check(&of_all, "optimizer.for_loop", &[]);
+    }
+}

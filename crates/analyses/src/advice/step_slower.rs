@@ -1,0 +1,177 @@
+//! Steps get slower over the run.
+
+use super::facts::Facts;
+use super::loops::{Loop, median};
+use super::step_parts::StepParts;
+use super::step_tail::WARM_UP;
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use stepscope_base::IntervalSet;
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+
+/// How much the last quarter takes more than the first, as a share of that.
+const THRESHOLD: i64 = 10;
+/// With fewer a trend is chance.
+const LEAST_STEPS: usize = 20;
+/// The trend is that of medians of stretches where there are more steps.
+const MOST_POINTS: usize = 400;
+
+pub(super) const RULE: Rule = Rule {
+    code: "step.slower",
+    evidence: "step_breakdown",
+    to_do: "Find what grows: a list of losses or outputs that is gone through or kept with its graph, hooks that are \
+            registered in every step, a cache that is searched, data that get longer. Clear it, or keep numbers only \
+            (`.item()`, `.detach()`).",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let mut loops = facts.loops()?.iter().filter(|of| of.steps.len() >= WARM_UP + LEAST_STEPS).peekable();
+    if loops.peek().is_none() {
+        return Err(Lacks("fewer than 22 complete steps"));
+    }
+    Ok(loops.filter_map(|of| of_loop(facts, of)).collect())
+}
+
+fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
+    let trace = facts.trace;
+    let judged: Vec<usize> = (WARM_UP..of.steps.len()).collect();
+    let dur_ns = |step: &usize| of.steps[*step].span.duration_ns();
+    let quarter = judged.len() / 4;
+    let (first, last) = (&judged[..quarter], &judged[judged.len() - quarter..]);
+    let median_of = |steps: &[usize]| median(steps.iter().map(dur_ns));
+    let (first_ns, last_ns) = (median_of(first), median_of(last));
+    let least_ns = first_ns / THRESHOLD;
+    let durations: Vec<i64> = judged.iter().map(dur_ns).collect();
+    if last_ns - first_ns < least_ns || rise(&durations) < least_ns || !is_steady(&durations) {
+        return None;
+    }
+    let excess_ns: i64 = durations.iter().map(|ns| (ns - first_ns).max(0)).sum();
+    let row = of.row(excess_ns)?;
+    let excess_of_last_ns: i64 = last.iter().map(|step| dur_ns(step) - first_ns).sum();
+    let parts = StepParts::of(trace, of)?;
+    let operators = |steps: &[usize]| median(steps.iter().map(|step| parts.operators[*step]));
+    let (operators_first, operators_last) = (operators(first), operators(last));
+    // More work, and not the same work at a slower pace.
+    let is_more_work = (operators_last - operators_first) as i128 * first_ns as i128 * 2
+        >= (last_ns - first_ns) as i128 * operators_first as i128;
+    let (cause, place, time) = match is_more_work && operators_last > operators_first {
+        true => {
+            let more = format!(
+                "the number of operators in a step: {} against {}",
+                format_count(operators_last),
+                format_count(operators_first)
+            );
+            let step = of.steps[*last.last()?].span;
+            (more, Place::at(trace, step.start_ns, of.label(trace, step)), IntervalSet::default())
+        }
+        false => {
+            let growth = parts.growth(first, last, excess_of_last_ns)?;
+            if growth.is_wait(trace, of) {
+                return None;
+            }
+            (format!("the time {}", growth.words(trace)), growth.place(trace), growth.time(trace, of, &judged))
+        }
+    };
+    Some(Advice {
+        says: format!(
+            "Steps get slower: the median of the last quarter is {}, that of the first {} ({} more). What grows is {cause}.",
+            format_ns(last_ns),
+            format_ns(first_ns),
+            format_ratio((last_ns - first_ns) as f64 / first_ns as f64)
+        ),
+        count: Some(judged.len() as i64),
+        gain: Some((excess_ns, GainEstimate::Removal)),
+        place: Some(place),
+        time,
+        ..row
+    })
+}
+
+/// How much durations rise from the first to the last by the line of Theil and Sen, which single long ones do not bend.
+fn rise(durations: &[i64]) -> i64 {
+    let points: Vec<i64> =
+        durations.chunks(durations.len().div_ceil(MOST_POINTS)).map(|chunk| median(chunk.iter().copied())).collect();
+    let steps = points.len() as i64 - 1;
+    let from = |a: usize| (a + 1..points.len()).map(move |b| (a, b));
+    let pairs = (0..points.len()).flat_map(from);
+    median(pairs.map(|(a, b)| (points[b] - points[a]).saturating_mul(steps) / (b - a) as i64))
+}
+
+/// Whether each quarter takes at least about as long as the one before.
+fn is_steady(durations: &[i64]) -> bool {
+    let quarters: Vec<i64> =
+        durations.chunks(durations.len().div_ceil(4)).map(|chunk| median(chunk.iter().copied())).collect();
+    quarters.is_sorted_by(|a, b| *b >= a - a / 50)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::loops::tests::joined;
+    use crate::advice::tests::{check, drawn_us};
+    use proptest::prelude::*;
+
+    /// Steps of 1 ms in which `grow` and more come at the end, one column more every four steps.
+    fn steps(grow: impl Fn(usize) -> String) -> String {
+        let cells: Vec<String> = (0..26).map(|step| format!("aaaaaabbb.{}", grow(step / 4))).collect();
+        let rows: Vec<[(&str, &str); 1]> = cells.iter().map(|cells| [("cpu 1", cells.as_str())]).collect();
+        let steps: Vec<&[(&str, &str)]> = rows.iter().map(|row| row.as_slice()).collect();
+        joined(&steps)
+    }
+
+    #[test]
+    fn steps_that_grow_are_said_with_the_part_that_does() {
+        check(
+            &drawn_us(&steps(|more| "c".repeat(more)), 100),
+            "step.slower",
+            &[
+                "5000 of 33200 removal high: Steps get slower: the median of the last quarter is 1.50 ms, that of the first 1.10 ms (36.4 % more). What grows is the time in `c` (500 µs against 100 µs).",
+            ],
+        );
+    }
+
+    #[test]
+    fn steps_with_more_and_more_operators_are_said_to_have_more_work() {
+        check(
+            &drawn_us(&steps(|more| "c|".repeat(more).replace('|', ".")), 100),
+            "step.slower",
+            &[
+                "10000 of 40400 removal high: Steps get slower: the median of the last quarter is 2.00 ms, that of the first 1.20 ms (66.7 % more). What grows is the number of operators in a step: 7 against 3.",
+            ],
+        );
+    }
+
+    #[test]
+    fn steps_that_stay_as_they_are_are_healthy() {
+        check(&drawn_us(&steps(|_| String::new()), 100), "step.slower", &[]);
+        // A sawtooth has no trend.
+        check(&drawn_us(&steps(|step| "c".repeat(step % 2 * 3)), 100), "step.slower", &[]);
+    }
+
+    #[test]
+    fn where_everything_gets_slower_no_part_is_the_cause() {
+        let cells: Vec<String> = (0..26)
+            .map(|step| {
+                let more = step / 4;
+                format!("{}{}{}", "a".repeat(4 + more), "b".repeat(4 + more), ".".repeat(4 + more))
+            })
+            .collect();
+        let rows: Vec<[(&str, &str); 1]> = cells.iter().map(|cells| [("cpu 1", cells.as_str())]).collect();
+        let steps: Vec<&[(&str, &str)]> = rows.iter().map(|row| row.as_slice()).collect();
+        check(&drawn_us(&joined(&steps), 100), "step.slower", &[]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_rises_by_what_it_does_whatever_a_few_points_are(
+            slope in 0_i64..100, len in 20_usize..900, outliers in prop::collection::vec((0_usize..900, 0_i64..1_000_000), 0..2),
+        ) {
+            let mut durations: Vec<i64> = (0..len as i64).map(|at| 1_000 + slope * at).collect();
+            for (at, ns) in outliers {
+                durations[at % len] = ns;
+            }
+            let expected = slope * (len as i64 - 1);
+            prop_assert!((rise(&durations) - expected).abs() <= expected / 20 + slope, "{} {expected}", rise(&durations));
+        }
+    }
+}

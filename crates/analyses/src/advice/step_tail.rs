@@ -1,0 +1,121 @@
+//! Some steps take much longer than most, again and again.
+
+use super::facts::Facts;
+use super::loops::{Loop, median};
+use super::step_parts::StepParts;
+use super::{Advice, GainEstimate, Judged, Lacks, Rule};
+use stepscope_base::units::{format_count, format_ns};
+
+/// Steps at the beginning that are not judged: what is set up once falls there.
+pub(super) const WARM_UP: usize = 2;
+/// With fewer nobody knows what happens again and again.
+const LEAST_STEPS: usize = 10;
+/// Long steps needed: one alone may be anything.
+const LEAST_LONG: usize = 2;
+/// Long steps are at most this part of all, else there are two sorts of steps.
+const LONG_PART: usize = 4;
+
+pub(super) const RULE: Rule = Rule {
+    code: "step.tail",
+    evidence: "step_breakdown",
+    to_do: "Look at what the long steps do that the others do not. What is done every so many steps, such as evaluation, \
+            logging and checkpoints, can run in a thread or a process of its own, less often, or on less data.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let mut loops = facts.loops()?.iter().filter(|of| of.steps.len() >= WARM_UP + LEAST_STEPS).peekable();
+    if loops.peek().is_none() {
+        return Err(Lacks("fewer than twelve complete steps"));
+    }
+    Ok(loops.filter_map(|of| of_loop(facts, of)).collect())
+}
+
+fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
+    let trace = facts.trace;
+    let dur_ns = |step: usize| of.steps[step].span.duration_ns();
+    let judged = WARM_UP..of.steps.len();
+    let usual_ns = median(judged.clone().map(dur_ns));
+    // Half as long again as the median.
+    let (long, usual): (Vec<usize>, Vec<usize>) = judged.clone().partition(|step| dur_ns(*step) > usual_ns / 2 * 3);
+    if long.len() < LEAST_LONG || long.len() > judged.len() / LONG_PART {
+        return None;
+    }
+    let excess_ns: i64 = long.iter().map(|step| dur_ns(*step) - usual_ns).sum();
+    let row = of.row(excess_ns)?;
+    let growth = StepParts::of(trace, of)?.growth(&usual, &long, excess_ns)?;
+    if growth.is_wait(trace, of) {
+        return None;
+    }
+    let longest_ns = long.iter().map(|step| dur_ns(*step)).max()?;
+    Some(Advice {
+        says: format!(
+            "{} of {} steps take more than half as long again as the median of {}, up to {}. Most of it is {}.",
+            format_count(long.len() as i64),
+            format_count(judged.len() as i64),
+            format_ns(usual_ns),
+            format_ns(longest_ns),
+            growth.words(trace)
+        ),
+        count: Some(long.len() as i64),
+        gain: Some((growth.excess_ns.min(excess_ns), GainEstimate::Removal)),
+        place: Some(growth.place(trace)),
+        time: growth.time(trace, of, &long),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::loops::tests::joined;
+    use crate::advice::tests::{check, drawn_us};
+
+    const USUAL: &[(&str, &str)] = &[("cpu 1", "aaaaaabbb.")];
+
+    /// Sixteen steps of 1 ms, three of which are another.
+    fn steps(long: &'static [(&'static str, &'static str)]) -> String {
+        let mut steps = vec![USUAL; 16];
+        [5, 9, 13].into_iter().for_each(|at| steps[at] = long);
+        joined(&steps)
+    }
+
+    #[test]
+    fn long_steps_now_and_then_are_said_with_what_they_do_longer() {
+        check(
+            &drawn_us(&steps(&[("cpu 1", "aaaaaabbb........")]), 100),
+            "step.tail",
+            &[
+                "2100 of 18100 removal high: 3 of 14 steps take more than half as long again as the median of 1.00 ms, up to 1.70 ms. Most of it is in no operator, behind `b` (800 µs against 100 µs).",
+            ],
+        );
+        check(
+            &drawn_us(&steps(&[("cpu 1", "aaaaaabbb.cccccc")]), 100),
+            "step.tail",
+            &[
+                "1800 of 17800 removal high: 3 of 14 steps take more than half as long again as the median of 1.00 ms, up to 1.60 ms. Most of it is in `c` (600 µs against 0 ns).",
+            ],
+        );
+    }
+
+    #[test]
+    fn steps_that_are_a_little_longer_are_usual() {
+        check(&drawn_us(&steps(&[("cpu 1", "aaaaaabbb......")]), 100), "step.tail", &[]);
+    }
+
+    #[test]
+    fn one_long_step_is_no_habit() {
+        let mut steps = vec![USUAL; 16];
+        steps[8] = &[("cpu 1", "aaaaaabbb......................")];
+        check(&drawn_us(&joined(&steps), 100), "step.tail", &[]);
+        // Nor are the first ones, which set things up.
+        let mut steps = vec![USUAL; 16];
+        steps[0] = &[("cpu 1", "aaaaaabbb......................")];
+        steps[1] = steps[0];
+        check(&drawn_us(&joined(&steps), 100), "step.tail", &[]);
+    }
+
+    #[test]
+    fn where_everything_takes_longer_no_part_is_the_cause() {
+        check(&drawn_us(&steps(&[("cpu 1", "aaaaaaaaaabbbbbbb....")]), 100), "step.tail", &[]);
+    }
+}

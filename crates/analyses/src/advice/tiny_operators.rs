@@ -1,0 +1,189 @@
+//! A loop of the program repeats a few short operators, very many times in a step.
+
+use super::facts::Facts;
+use super::loops::{Loop, median};
+use super::step_operators::StepOp;
+use super::words::quoted;
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use crate::module_contexts::ModuleContexts;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span, StringId};
+use stepscope_trace::{SliceKind, Trace};
+
+/// Operators of a step in such loops; fewer are no storm.
+const LEAST_OPERATORS: i64 = 300;
+/// Their median; longer ones have enough to do.
+const SHORT_NS: i64 = 20_000;
+/// Share of the steps.
+const THRESHOLD: f64 = 0.20;
+/// How often a loop goes round at least.
+const LEAST_ROUNDS: usize = 10;
+/// Operators of one round at most.
+const LONGEST_ROUND: usize = 24;
+/// Names that are said of a round.
+const NAMED: usize = 4;
+
+pub(super) const RULE: Rule = Rule {
+    code: "host.tiny_operators",
+    evidence: "operators",
+    to_do: "Do in one operator what the loop does in many: put its tensors into one with another dimension \
+            (`torch.stack`, `torch.bmm`, `torch.vmap`), use an operator that loops itself (`nn.LSTM`, `cumsum`, \
+            `index_add`, `torch._foreach_…`), or let `torch.compile` fuse a round.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let found: Vec<(&Loop, &[StepOp])> = facts.step_operators()?.collect();
+    // Without modules a deep model looks like a loop.
+    if !facts.trace.slices.kind.contains(&SliceKind::Module) {
+        return Err(Lacks("no calls of modules"));
+    }
+    let mut modules = None;
+    let mut of_loop = |(of, operators): (&Loop, &[StepOp])| {
+        // Where a device computes, `host.launch_bound` says whether the host is fast enough.
+        let may_be = of.device.is_empty() && operators.len() as i64 >= LEAST_OPERATORS * of.steps.len() as i64;
+        may_be.then(|| {
+            of_loop(facts.trace, of, operators, modules.get_or_insert_with(|| ModuleContexts::of(facts.trace)))
+        })?
+    };
+    Ok(found.into_iter().filter_map(&mut of_loop).collect())
+}
+
+/// What makes an operator the same as one before: its name, and its module and pass.
+type Kind = (StringId, Option<(u32, bool)>);
+
+/// Operators that are a loop: rounds of the same.
+struct Rounds<'a> {
+    operators: &'a [StepOp],
+    /// Operators of a round.
+    len: usize,
+}
+
+impl Rounds<'_> {
+    fn span(&self) -> Span {
+        Span::new(self.operators[0].span.start_ns, self.operators[self.operators.len() - 1].span.end_ns)
+    }
+}
+
+fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleContexts) -> Option<Advice> {
+    let kind =
+        |op: &StepOp| -> Kind { (op.name, modules.get(op.slice).map(|context| (context.module, context.is_backward))) };
+    // The optimizer has a rule of its own, and batches are made elsewhere.
+    let own = operators.chunk_by(|a, b| (a.step, a.inside.is_none()) == (b.step, b.inside.is_none()));
+    let own = own.filter(|operators| operators[0].inside.is_none());
+    let rounds: Vec<Rounds> = own.flat_map(|operators| rounds(operators, &kind)).collect();
+    let in_rounds = || rounds.iter().flat_map(|rounds| rounds.operators);
+    let (count, steps) = (in_rounds().count() as i64, of.steps.len() as i64);
+    let median_ns = median(in_rounds().map(|op| op.span.duration_ns()));
+    if count < LEAST_OPERATORS * steps || median_ns >= SHORT_NS {
+        return None;
+    }
+    let spans = IntervalSet::from_unsorted(rounds.iter().map(Rounds::span)).intersect(&of.windows);
+    let row = of.row(spans.total_ns()).filter(|row| row.measured_ratio.is_some_and(|ratio| ratio > THRESHOLD))?;
+    // The loop in which most of the time is, forward if that is known: that is where it is written.
+    let longest = rounds.iter().max_by_key(|rounds| {
+        let is_backward = kind(&rounds.operators[0]).1.is_some_and(|(_, is_backward)| is_backward);
+        (!is_backward, rounds.span().duration_ns(), Reverse(rounds.operators[0].slice))
+    })?;
+    let (first, module) = (&longest.operators[0], kind(&longest.operators[0]).1);
+    let place = module.map_or_else(
+        || "outside of modules".into(),
+        |(module, _)| format!("in {}", quoted(&modules.path(trace, module))),
+    );
+    Some(Advice {
+        says: format!(
+            "{} operators a step (mean of {steps}), of {} each (median), are rounds of loops over the same few, the longest \
+             {place}: {} rounds of {}. They take {} ({}) of {}.",
+            format_count(of.per_step(count)),
+            format_ns(median_ns),
+            format_count((longest.operators.len() / longest.len) as i64),
+            names(trace, &longest.operators[..longest.len]),
+            format_ns(spans.total_ns()),
+            format_ratio(row.measured_ratio?),
+            format_ns(of.window_ns())
+        ),
+        count: Some(count),
+        threshold_ratio: Some(THRESHOLD),
+        gain: Some((spans.total_ns(), GainEstimate::Removal)),
+        place: Some(Place::of(trace, first.slice)),
+        time: spans,
+        ..row
+    })
+}
+
+/// The loops among operators, none over another: the shortest round that fits, from the first operator that it does.
+fn rounds<'a>(operators: &'a [StepOp], kind: impl Fn(&StepOp) -> Kind) -> Vec<Rounds<'a>> {
+    // Compared often: a number each.
+    let mut numbers: FxHashMap<Kind, u32> = FxHashMap::default();
+    let numbered = |op: &StepOp| {
+        let next = numbers.len() as u32;
+        *numbers.entry(kind(op)).or_insert(next)
+    };
+    let kinds: Vec<u32> = operators.iter().map(numbered).collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < kinds.len() {
+        let fits = |len: usize| {
+            let same = (at + len..kinds.len()).take_while(|next| kinds[*next] == kinds[*next - len]).count();
+            (same + len >= LEAST_ROUNDS * len).then_some((len, (same + len) / len * len))
+        };
+        match (1..=LONGEST_ROUND).find_map(fits) {
+            Some((len, all)) => {
+                found.push(Rounds { operators: &operators[at..at + all], len });
+                at += all;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// The first operators of a round.
+fn names(trace: &Trace, round: &[StepOp]) -> String {
+    let shown: Vec<String> = round.iter().take(NAMED).map(|op| quoted(trace.strings.get(op.name))).collect();
+    let more = round.len().saturating_sub(NAMED);
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::loops::tests::repeated;
+    use crate::advice::tests::{check, drawn_us};
+    use stepscope_trace::Trace;
+
+    /// Five steps of a module that goes round so often.
+    fn looping(count: usize, column_us: usize, round: &str) -> Trace {
+        let ops = round.repeat(count);
+        let module = "m".repeat(ops.len());
+        let (ops, module) = (format!("{ops}{}", "L".repeat(200)), format!("{module}{}", ".".repeat(200)));
+        drawn_us(&repeated(5, &[("module 1", &module), ("cpu 1", &ops)]), column_us)
+    }
+
+    #[test]
+    fn a_loop_of_short_operators_is_said_with_its_place_and_its_round() {
+        check(
+            &looping(150, 10, "ab."),
+            "host.tiny_operators",
+            &[
+                "22450 of 32500 removal high: 300 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest in `m`: 150 rounds of `a`, `b`. They take 22.4 ms (69.1 %) of 32.5 ms.",
+            ],
+        );
+    }
+
+    #[test]
+    fn few_long_or_different_operators_are_no_such_loop() {
+        check(&looping(149, 10, "ab."), "host.tiny_operators", &[]);
+        check(&looping(150, 20, "ab."), "host.tiny_operators", &[]);
+        check(&looping(9, 10, "abcdefghijklmnopqrstuvwxyzabdcefhgjilknmporqtsvuxwzy"), "host.tiny_operators", &[]);
+    }
+
+    #[test]
+    fn without_modules_a_deep_model_is_not_judged() {
+        check(&drawn_us(&repeated(5, &[("cpu 1", &"ab.".repeat(150))]), 10), "host.tiny_operators", &[]);
+    }
+}
