@@ -221,6 +221,8 @@ columns! {
         device: Option<i64> => Count,
         /// The stable code of the rule.
         rule: RuleCode => Text,
+        /// What is wrong, in a few words.
+        fault => Text = Advice::fault,
         /// How much it matters: `high`, `medium` or `low`.
         priority: Priority => Text,
         /// What there is to gain at most, and the kind of this bound.
@@ -241,6 +243,8 @@ columns! {
         says: String => Text,
         /// What to do about it.
         to_do => Text = Advice::to_do,
+        /// What would be seen if it were not so: try that before you change much.
+        disproof => Text = Advice::disproof,
         /// The share that the rule measured.
         measured_ratio: Option<f64> => Ratio,
         /// The share from which the rule applies.
@@ -275,6 +279,16 @@ impl Advice {
         self.window_ns.filter(|window_ns| *window_ns > 0).map(|window_ns| gain_ns as f64 / window_ns as f64)
     }
 
+    /// What is wrong, in a few words.
+    pub fn fault(&self) -> &'static str {
+        self.rule.rule().map_or("", |rule| rule.fault)
+    }
+
+    /// What would be seen if it were not so.
+    pub fn disproof(&self) -> &'static str {
+        self.rule.rule().map_or("", |rule| rule.disproof)
+    }
+
     /// What to do about it.
     pub fn to_do(&self) -> &'static str {
         self.rule.rule().map_or("", |rule| rule.to_do)
@@ -299,6 +313,10 @@ type Judged = Result<Vec<Advice>, Lacks>;
 /// One rule, of each rank by itself or of all ranks together.
 struct Rule<Judge = fn(&Facts) -> Judged> {
     code: &'static str,
+    /// What is wrong, in a few words.
+    fault: &'static str,
+    /// What would be seen if it were not so.
+    disproof: &'static str,
     /// The analysis that has its numbers.
     evidence: &'static str,
     to_do: &'static str,
@@ -308,13 +326,16 @@ struct Rule<Judge = fn(&Facts) -> Judged> {
 /// What every rule tells of itself.
 struct Told {
     code: &'static str,
+    fault: &'static str,
+    disproof: &'static str,
     evidence: &'static str,
     to_do: &'static str,
 }
 
 impl<Judge> Rule<Judge> {
     fn told(&self) -> Told {
-        Told { code: self.code, evidence: self.evidence, to_do: self.to_do }
+        let Self { code, fault, disproof, evidence, to_do, .. } = *self;
+        Told { code, fault, disproof, evidence, to_do }
     }
 }
 
@@ -401,7 +422,24 @@ impl Shared for WholeAdvice {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AllAdvice {
     pub(crate) rows: Vec<Advice>,
+    /// How many rules were asked.
+    rules: usize,
     not_judged: Vec<NotJudged>,
+}
+
+/// How many rules had what they judge by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct RuleCoverage {
+    /// Rules that judged.
+    pub judged: usize,
+    /// Rules that lacked something; a finding of `advice` says what.
+    pub not_judged: usize,
+}
+
+/// That of a context.
+pub fn rule_coverage(context: &AnalysisContext<'_>) -> RuleCoverage {
+    let AllAdvice { rules, not_judged, .. } = &context.get::<WholeAdvice>().0;
+    RuleCoverage { judged: rules.saturating_sub(not_judged.len()), not_judged: not_judged.len() }
 }
 
 /// A rule that cannot be judged.
@@ -425,7 +463,7 @@ impl Shared for AllAdvice {
 }
 
 fn judged_by(facts: &Facts<'_>) -> AllAdvice {
-    let mut all = AllAdvice::default();
+    let mut all = AllAdvice { rules: RULES.len(), ..AllAdvice::default() };
     for rule in RULES {
         match (rule.judge)(facts) {
             Ok(found) => all.rows.extend(found.into_iter().map(|row| finished(rule.code, row))),

@@ -29,6 +29,7 @@ use crate::{
 use serde::Serialize;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
+use stepscope_analyses::advice::{RuleCoverage, rule_coverage};
 use stepscope_analyses::{Needs, has_stacks, kernels, operators, step_breakdown, temporal_breakdown};
 
 /// A fact about where a run ran.
@@ -55,6 +56,8 @@ pub struct Report {
     pub step: Option<i64>,
     /// What stands out, in one to three sentences with their numbers.
     pub verdict: Vec<String>,
+    /// How many rules of advice judged the run, and how many lacked what they judge by.
+    pub rules: RuleCoverage,
     /// What to change, what there is most to gain from first; of each rule the first row.
     pub advice: Vec<AdviceRow>,
     /// From the first to the last event; none in an empty trace.
@@ -112,11 +115,11 @@ pub fn report(run: &OpenedRun, selection: &Selection, input: &str) -> Result<Rep
 /// The report on a run of which `trace` has at least what is condensed, from the rows in `context`.
 fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksTogether>, input: &str) -> Report {
     let selection = context.selection;
-    let (operators, kernels, advice, devices, steps) = thread::scope(|scope| {
+    let (operators, kernels, (advice, rules), devices, steps) = thread::scope(|scope| {
         let operators = scope.spawn(|| operators::rows(context));
         let kernels = scope.spawn(|| kernels::rows(context));
         // Which rules cannot be judged is told with the whole advice, not here.
-        let advice = scope.spawn(|| AdviceRow::first_of_each(context));
+        let advice = scope.spawn(|| (AdviceRow::first_of_each(context), rule_coverage(context)));
         let devices = devices::device_times(trace, &temporal_breakdown::rows(context));
         let steps = step_breakdown::rows(context);
         (result_of(operators), result_of(kernels), result_of(advice), devices, steps)
@@ -128,6 +131,7 @@ fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksT
         ranks: selection.ranks.text().filter(|_| selection.ranks.only().is_none()),
         step: selection.step,
         verdict: Vec::new(),
+        rules,
         advice,
         span_ns: trace.span().map(|span| span.duration_ns()),
         joined: joined::joined_files(trace),

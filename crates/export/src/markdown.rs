@@ -56,7 +56,12 @@ fn advice_markdown(advice: &[AdviceRow]) -> String {
     for row in advice {
         let (rule, says, to_do) = (code(row.rule), with_code(&row.says), with_code(row.to_do));
         let gain = row.gain_words();
-        let _ = writeln!(text, "- **{gain}** ({}, {rule}): {says} {to_do}", row.priority);
+        let (fault, disproof) = (with_code(row.fault), with_code(row.disproof));
+        let _ = writeln!(
+            text,
+            "- **{fault}**: {gain} ({}, {rule}). {says} {to_do} It is not so if: {disproof}",
+            row.priority
+        );
     }
     text + "\n"
 }

@@ -153,15 +153,19 @@ export interface Advice {
   readonly rank: number | null;
   readonly device: Num | null;
   readonly rule: string;
+  readonly fault: string;
   readonly priority: "high" | "medium" | "low";
   readonly gain_ns: Num | null;
+  readonly own_gain_ns: Num | null;
   readonly gain_ratio: number | null;
   readonly gain_estimate: string | null;
   readonly says: string;
   readonly to_do: string;
+  readonly disproof: string;
   readonly evidence: string;
   readonly start_ns: Num | null;
   readonly slice: string | null;
+  readonly line: string | null;
   readonly others: number;
 }
 

@@ -19,7 +19,11 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
         {advice.map((row, at) => (
           <li key={`${at} ${row.rule}`} class={row.priority}>
             <p class="advice-head">
-              <strong class="priority">{row.priority}</strong> <strong>{gain(row)}</strong> <code>{row.rule}</code>
+              <strong class="priority">{row.priority}</strong>{" "}
+              <strong>
+                <Words text={row.fault} />
+              </strong>
+              : {gain(row)} <code>{row.rule}</code>
               {row.others > 0 && <span class="dim"> and {timesWords(row.others)} elsewhere</span>}
             </p>
             <p>
@@ -27,6 +31,9 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
             </p>
             <p>
               <Words text={row.to_do} />
+            </p>
+            <p class="dim">
+              It is not so if: <Words text={row.disproof} />
             </p>
             <p class="advice-links">
               <a href={evidencePage(row.evidence)}>
@@ -52,7 +59,14 @@ function gain(row: Advice) {
   if (row.gain_ns === null) return "gain not known";
   return (
     <>
-      up to <Value unit="ns" value={row.gain_ns} />
+      {isPart(row) ? (
+        <>
+          <Value unit="ns" value={row.own_gain_ns} /> to{" "}
+        </>
+      ) : (
+        "up to "
+      )}
+      <Value unit="ns" value={row.gain_ns} />
       {row.gain_ratio !== null && (
         <>
           , <Value unit="ratio" value={row.gain_ratio} />
@@ -61,3 +75,6 @@ function gain(row: Advice) {
     </>
   );
 }
+
+/** Whether other advice is about a part of the same time. */
+const isPart = (row: Advice): boolean => row.own_gain_ns !== null && Number(row.own_gain_ns) < Number(row.gain_ns);

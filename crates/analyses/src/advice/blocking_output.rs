@@ -18,6 +18,8 @@ const LEAST_BYTES: i64 = 1 << 20;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.blocking_checkpoint",
+    fault: "The loop writes files while nothing computes",
+    disproof: "Steps are as long without writing.",
     evidence: "io_summary",
     to_do: "Write checkpoints beside the computing: `torch.distributed.checkpoint.async_save`, or a copy in host memory that \
             a thread of its own writes. Write less often, in larger pieces, or to a local disk first.",

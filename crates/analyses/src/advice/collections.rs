@@ -11,6 +11,8 @@ use stepscope_trace::{SliceId, SliceRole, Trace};
 
 pub(super) const RULE: Rule = Rule {
     code: "host.gc",
+    fault: "Python collects its garbage in the steps",
+    disproof: "Steps are as long with `gc.disable()` before the loop.",
     evidence: "step_breakdown",
     to_do: "Collect less often: `gc.collect(); gc.freeze()` once the model and the data are set up, so that collections \
             do not walk through them; a higher `gc.set_threshold(…)`; or `gc.disable()`, and `gc.collect()` by hand every \

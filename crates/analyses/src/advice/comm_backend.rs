@@ -9,6 +9,8 @@ const LEAST_CAPABILITY: (u32, u32) = (3, 5);
 
 pub(super) const RULE: Rule = Rule {
     code: "comm.backend",
+    fault: "Tensors of devices are communicated through the host",
+    disproof: "Steps are as long with `nccl`.",
     evidence: "step_breakdown",
     to_do: "Use `torch.distributed.init_process_group(backend=\"nccl\")` for tensors on devices: their data then goes \
             from device to device.",

@@ -9,6 +9,8 @@ const THRESHOLD: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "comm.overlap",
+    fault: "Communication could hide under computing",
+    disproof: "Kernels get longer beside communication, by as much as is hidden.",
     evidence: "overlap",
     to_do: "Let collectives run beside the backward pass: smaller buckets (`DistributedDataParallel(bucket_cap_mb=…)`, \
             `gradient_as_bucket_view=True`, `static_graph=True`), FSDP with `forward_prefetch=True` and \

@@ -19,6 +19,8 @@ const THRESHOLD: f64 = 0.15;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.copies",
+    fault: "Tensors are copied or converted in every step",
+    disproof: "Steps are as long with tensors that have the type and the layout already.",
     evidence: "operators",
     to_do: "Keep tensors in the type and the layout that the next operator takes: create them so (`dtype=`, \
             `channels_last`), transpose a weight once and not in every step, drop `clone()` and `contiguous()` that \

@@ -12,6 +12,8 @@ const THRESHOLD: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.cpu_contention",
+    fault: "The loop waits for a processor",
+    disproof: "Steps are as long when nothing else runs on the machine.",
     evidence: "host_lines",
     to_do: "Leave this job processors of its own: stop or move what runs beside it, give its container more (`cpus`), \
             and start no more threads than there are processors (`OMP_NUM_THREADS`, `torch.set_num_threads`, workers of \

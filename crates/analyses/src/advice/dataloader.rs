@@ -5,6 +5,8 @@ use super::{Judged, Rule};
 
 pub(super) const RULE: Rule = Rule {
     code: "input.dataloader",
+    fault: "The loop waits for its data",
+    disproof: "Steps are as long with one batch that is used again and again.",
     evidence: "step_breakdown",
     to_do: "Load ahead: `DataLoader(num_workers=…)` above 0 or higher, up to the CPU cores of the rank, with \
             `persistent_workers=True`, `prefetch_factor` of 2 or more and `pin_memory=True`; move decoding and \

@@ -15,6 +15,8 @@ const THRESHOLD: f64 = 0.10;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.double_precision",
+    fault: "Computing in 64-bit floats",
+    disproof: "Steps are as long with 32-bit floats.",
     evidence: "operators",
     to_do: "Compute with 32-bit floats: twice as many fit into a vector register and into memory. Arrays of NumPy are \
             `float64` unless made otherwise: `torch.as_tensor(array, dtype=torch.float32)`, `model.float()`.",

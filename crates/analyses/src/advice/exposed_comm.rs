@@ -9,6 +9,8 @@ const THRESHOLD: f64 = 0.10;
 
 pub(super) const RULE: Rule = Rule {
     code: "comm.exposed",
+    fault: "Communication is not hidden by computing",
+    disproof: "Steps are as long without communication (`no_sync()`).",
     evidence: "overlap",
     to_do: "Communicate less: accumulate gradients over several batches (`no_sync()`), take larger batches, reduce in \
             16 bits (`bf16_compress_hook`), shard within a host. First see on other ranks whether this one waits for a \

@@ -10,6 +10,8 @@ const THRESHOLD: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.exposed",
+    fault: "The training process is in calls on files while devices do nothing",
+    disproof: "Steps are as long with the files in memory (`/dev/shm`).",
     evidence: "step_breakdown",
     to_do: "Read and write beside the computing: data in workers of the `DataLoader`, checkpoints with \
             `torch.distributed.checkpoint.async_save` or in a thread of their own, logs every so many steps.",

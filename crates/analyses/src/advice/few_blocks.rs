@@ -12,6 +12,8 @@ const THRESHOLD: f64 = 0.10;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.few_blocks",
+    fault: "Kernels fill only a part of the device",
+    disproof: "Steps of twice the batch take twice as long.",
     evidence: "kernels",
     to_do: "Give each kernel more to do: larger batches, several small operations in one (`torch.bmm`, `torch.vmap`, \
             `foreach`), channels or heads together. Or run independent ones beside each other on streams of their own.",

@@ -16,6 +16,8 @@ const TILE: i64 = 64;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.gemm_shapes",
+    fault: "Sizes of matrix products fit the device badly",
+    disproof: "The same products take as long with padded sizes.",
     evidence: "roofline",
     to_do: "Pad sizes to multiples of 8, better 64 (vocabulary, hidden size, batch times sequence length), and put \
             small products into one: `torch.bmm`, concatenated weights, larger batches.",

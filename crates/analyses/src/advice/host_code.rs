@@ -10,6 +10,8 @@ const THRESHOLD: f64 = 0.10;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.code",
+    fault: "Code outside of operators keeps the device waiting",
+    disproof: "Steps are as long without that code.",
     evidence: "idle_causes",
     to_do: "Take Python out of the way of the device: `torch.compile`, logging and metrics every so many steps only, \
             no work on single elements of tensors, garbage collection (`gc.disable()`, `gc.collect()` between steps) by \

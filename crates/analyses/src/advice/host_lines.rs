@@ -18,6 +18,8 @@ const PART_OF_PLACE: f64 = 0.7;
 
 pub(super) const PYTHON: Rule = Rule {
     code: "host.python",
+    fault: "Python code outside of operators",
+    disproof: "Steps are as long with this code left out.",
     evidence: "host_lines",
     to_do: "Take this code out of the step: do it once before the loop, every so many steps, in the workers of the \
             `DataLoader`, or with operators on whole tensors.",
@@ -26,6 +28,8 @@ pub(super) const PYTHON: Rule = Rule {
 
 pub(super) const SLEEP: Rule = Rule {
     code: "host.sleep",
+    fault: "The loop sleeps",
+    disproof: "Steps are as long without the sleep.",
     evidence: "host_lines",
     to_do: "Take the sleep out of the step, or wait for the event itself.",
     judge: |facts| judge(facts, &[Doing::Sleep], "sleeps"),
@@ -33,6 +37,8 @@ pub(super) const SLEEP: Rule = Rule {
 
 pub(super) const LOCK: Rule = Rule {
     code: "host.lock_wait",
+    fault: "The loop waits for another thread",
+    disproof: "Steps are as long with the other thread stopped.",
     evidence: "host_lines",
     to_do: "Hold the lock for less time on the other thread, hand data over by a queue that is filled ahead, or have the \
             other thread work on a copy.",
@@ -41,6 +47,8 @@ pub(super) const LOCK: Rule = Rule {
 
 pub(super) const INTERPRETER: Rule = Rule {
     code: "host.gil_wait",
+    fault: "Another thread holds the interpreter's lock",
+    disproof: "Steps are as long with the other thread stopped.",
     evidence: "host_lines",
     to_do: "Run the other thread's Python code in a process of its own (`multiprocessing`), or let it do less while the \
             loop runs.",
@@ -51,6 +59,8 @@ pub(super) const INTERPRETER: Rule = Rule {
 
 pub(super) const OTHERS: Rule = Rule {
     code: "host.outside_wait",
+    fault: "The loop waits for something outside of it",
+    disproof: "Steps are as long without the call.",
     evidence: "host_lines",
     to_do: "Do this in a thread or process of its own, before the step needs what it gives.",
     judge: |facts| {

@@ -13,6 +13,8 @@ const THRESHOLD: f64 = 0.02;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.sync",
+    fault: "The host waits for the device in the step",
+    disproof: "Steps are as long without the wait.",
     evidence: "synchronizations",
     to_do: "Keep the host ahead of the device: no `.item()`, `.cpu()`, `print(tensor)`, `nonzero` or boolean masks in \
             the step, losses collected on the device and read every so many steps, copies with `non_blocking=True` from \

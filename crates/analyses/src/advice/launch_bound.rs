@@ -8,6 +8,8 @@ use crate::temporal_breakdown::TemporalBreakdown;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.launch_bound",
+    fault: "The host launches too slowly",
+    disproof: "Steps of twice the batch take twice as long.",
     evidence: "idle_causes",
     to_do: "Give the host less to do between launches: `torch.compile`, optimizers with `fused=True` or \
             `foreach=True`, fewer and larger tensors; keep allocations out of the loop. Operators by host time are in \

@@ -16,6 +16,8 @@ const LEAST_SPARE: i64 = 3;
 
 pub(super) const FEW: Rule = Rule {
     code: "input.few_workers",
+    fault: "The loader has too few workers",
+    disproof: "Steps are as long with twice as many workers, each on a processor of its own.",
     evidence: "io_workers",
     to_do: "Set `DataLoader(num_workers=…)` to the number that would be enough, as far as the rank has CPU cores; beyond \
             them decode less for each sample, or in the data set beforehand.",
@@ -24,6 +26,8 @@ pub(super) const FEW: Rule = Rule {
 
 pub(super) const MANY: Rule = Rule {
     code: "input.many_workers",
+    fault: "The loader has more workers than it needs",
+    disproof: "With fewer workers the loop waits for batches.",
     evidence: "io_workers",
     to_do: "Lower `DataLoader(num_workers=…)`: each worker holds a copy of the data set, `prefetch_factor` batches, and a \
             share of the CPU cores that other ranks want.",

@@ -11,6 +11,8 @@ const THRESHOLD: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.long_pauses",
+    fault: "The host pauses for long",
+    disproof: "Steps are as long without what the host does there.",
     evidence: "idle_gaps",
     to_do: "See in the timeline what the host does there. Initialisation, compilation and first allocations belong \
             before the loop, and before the profiler's `active` steps; checkpoints, evaluation and logging can run in a \

@@ -13,6 +13,8 @@ const VERY_LOW: f64 = 0.25;
 
 pub(super) const RULE: Rule = Rule {
     code: "device.low_utilization",
+    fault: "The device idles most of the time",
+    disproof: "Over more steps the device is busy.",
     evidence: "idle_causes",
     to_do: "Remove what the device idles for, the longest cause first. When it is the host's pace, larger batches or \
             several jobs on one device use what is left.",

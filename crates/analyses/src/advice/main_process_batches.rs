@@ -9,6 +9,8 @@ use stepscope_base::units::format_ratio;
 
 pub(super) const RULE: Rule = Rule {
     code: "input.main_process",
+    fault: "The training process makes its batches itself",
+    disproof: "Steps are as long with one batch that is used again and again.",
     evidence: "io_workers",
     to_do: "Read and decode in worker processes while the loop computes: `DataLoader(num_workers=…)` with \
             `persistent_workers=True`; decode once and store what comes out where workers are no choice.",

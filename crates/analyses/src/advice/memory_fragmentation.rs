@@ -14,6 +14,8 @@ const DANGER: f64 = 0.80;
 
 pub(super) const RULE: Rule = Rule {
     code: "memory.fragmentation",
+    fault: "Much of the reserved memory is not used",
+    disproof: "With `expandable_segments:True` the reserve is as large.",
     evidence: "memory_summary",
     to_do: "Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` (or `max_split_size_mb:…`), keep the sizes of \
             batches the same from step to step, and free large tensors before allocating larger ones.",

@@ -13,6 +13,8 @@ const LEAST_GROWTHS: usize = 2;
 
 pub(super) const RULE: Rule = Rule {
     code: "memory.growth",
+    fault: "Memory grows with every step",
+    disproof: "Over many more steps the memory stays as it is.",
     evidence: "memory_curve",
     to_do: "Find what keeps tensors: losses summed up without `.item()` or `.detach()` every so many steps, outputs in \
             lists, graphs kept by `retain_graph=True`, caches that grow with new shapes. `memory_events` lists what is \

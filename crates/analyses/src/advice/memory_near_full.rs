@@ -10,6 +10,8 @@ const THRESHOLD: f64 = 0.90;
 
 pub(super) const RULE: Rule = Rule {
     code: "memory.near_full",
+    fault: "The memory of the device is nearly full",
+    disproof: "The longest input leaves room.",
     evidence: "memory_peak",
     to_do: "Make room before a longer input ends the job: smaller batches with accumulated gradients, \
             `torch.utils.checkpoint`, 16-bit types, `zero_grad(set_to_none=True)`, optimizer state sharded (FSDP, \

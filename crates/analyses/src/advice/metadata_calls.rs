@@ -12,6 +12,8 @@ const LEAST_SHARE: f64 = 0.5;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.metadata",
+    fault: "Calls that neither read nor write take the time",
+    disproof: "Steps are as long with lists that are kept and files that stay open.",
     evidence: "io_summary",
     to_do: "Call the file system less: fewer, larger files; lists of files that are kept instead of folders that are \
             listed; files that stay open instead of `open`, `stat` and `close` for each sample; no `seek` before each \

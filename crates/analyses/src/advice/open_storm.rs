@@ -17,6 +17,8 @@ const FEW_OPENS: usize = 10;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.open_storm",
+    fault: "The same files are opened again and again",
+    disproof: "Steps are as long when files stay open.",
     evidence: "io_files",
     to_do: "Keep files open between samples: open a data set once in each worker (`worker_init_fn`, or at the first \
             `__getitem__`), and pack small files into larger ones (WebDataset, LMDB, HDF5).",

@@ -19,6 +19,8 @@ const SHORT_NS: i64 = 20_000;
 
 pub(super) const RULE: Rule = Rule {
     code: "optimizer.for_loop",
+    fault: "The optimizer goes from parameter to parameter",
+    disproof: "Steps are as long with `fused=True` or `foreach=True`.",
     evidence: "operators",
     to_do: "Let one operator update all parameters: `fused=True` (Adam, AdamW, SGD and Adagrad have it, on CPUs as well) or \
             `foreach=True` of the optimizer, and `torch._foreach_…` in one of your own. `zero_grad(set_to_none=True)`, \

@@ -15,6 +15,8 @@ const LEAST_PER_S: i128 = 1_000;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.page_faults",
+    fault: "Mapped files are read page by page",
+    disproof: "A second run, with the files in memory, has steps as long.",
     evidence: "io_files",
     to_do: "Let the system read ahead: `mmap.madvise(mmap.MADV_WILLNEED)` or `MADV_SEQUENTIAL` before a part is used, \
             `posix_fadvise`. Or read larger pieces with `pread`, or copy the file to a local disk or into memory \

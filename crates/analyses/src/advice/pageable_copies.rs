@@ -11,6 +11,8 @@ const THRESHOLD: f64 = 0.01;
 
 pub(super) const RULE: Rule = Rule {
     code: "copy.pageable",
+    fault: "Copies from memory that is not pinned",
+    disproof: "Copies from pinned memory take as long.",
     evidence: "copies",
     to_do: "Copy from pinned memory: `DataLoader(pin_memory=True)` or `tensor.pin_memory()`, then \
             `.to(device, non_blocking=True)`, so that the copy is faster and runs beside kernels.",

@@ -11,6 +11,8 @@ const THRESHOLD: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "profiler.overhead",
+    fault: "The recording itself takes time",
+    disproof: "Steps are as long without recording.",
     evidence: "idle_causes",
     to_do: "Do not trust idle times of this recording. Record less: without `with_stack`, `profile_memory` and \
             `record_shapes`, few active steps after some of warm-up (`schedule(wait=…, warmup=…, active=…)`).",

@@ -11,6 +11,8 @@ const THRESHOLD: f64 = 0.10;
 
 pub(super) const RULE: Rule = Rule {
     code: "device.queue_wait",
+    fault: "Launched work waits on the device",
+    disproof: "Without what it waits for the gaps are as long.",
     evidence: "idle_gaps",
     to_do: "Look at the longest gaps: what the next kernel's stream waits for (`wait_stream`, `wait_event`, a \
             collective on the host) may not be needed, or can be waited for later. Many gaps of a few microseconds \

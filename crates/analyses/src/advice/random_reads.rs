@@ -17,6 +17,8 @@ const LARGEST_SHARE: f64 = 0.5;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.random_reads",
+    fault: "Files are read at random",
+    disproof: "Reading the same files in order takes as long.",
     evidence: "io_files",
     to_do: "Read in the order in which the file is written: shuffle shards and a buffer of samples instead of single \
             samples (WebDataset, `IterableDataset`), sort the indices of a batch, or copy the file to a local disk or \

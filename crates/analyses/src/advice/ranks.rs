@@ -83,6 +83,7 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
     if together.trace.ranks().len() < 2 {
         return all;
     }
+    all.rules += RULES.len();
     let facts = JobFacts::new(together);
     let (mut rows, mut waits_ns) = (Vec::new(), BTreeMap::<u32, i64>::new());
     for rule in RULES {

@@ -13,6 +13,8 @@ use stepscope_trace::{SliceId, SliceKind};
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.recomputed",
+    fault: "The backward pass computes the forward pass again",
+    disproof: "Steps are as long without checkpointing.",
     evidence: "modules",
     to_do: "Activation checkpointing trades time for memory. Where memory is left, checkpoint fewer modules or none; or \
             save what is costly to compute and cheap to keep (`create_selective_checkpoint_contexts`).",

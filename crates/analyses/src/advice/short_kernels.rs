@@ -9,6 +9,8 @@ use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 pub(super) const RULE: Rule = Rule {
     code: "launch.short_kernels",
+    fault: "Kernels are shorter than their launch",
+    disproof: "Steps of twice the batch take twice as long.",
     evidence: "launch_statistics",
     to_do: "Launch many kernels at once or make them fewer and longer: `torch.compile(mode=\"reduce-overhead\")`, CUDA \
             graphs (`torch.cuda.make_graphed_callables`), optimizers with `fused=True`, larger batches.",

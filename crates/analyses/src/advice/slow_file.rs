@@ -21,6 +21,8 @@ const TIMES_SLOWER: i64 = 4;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.slow_file",
+    fault: "Some files are read much more slowly than others",
+    disproof: "Copied to where the others are, they are read as slowly.",
     evidence: "io_files",
     to_do: "Look where the slow files are: another mount, a full or remote disk, too few stripes (`lfs getstripe`). Move or \
             copy them to where the others are, or stripe them over more targets.",

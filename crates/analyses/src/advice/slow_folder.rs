@@ -21,6 +21,8 @@ const TIMES_SLOWER: i64 = 4;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.slow_folder",
+    fault: "Calls on files take longer in some folders",
+    disproof: "Copied to where the others are, the files take as long.",
     evidence: "io_files",
     to_do: "Look what the slow folders are on: a remote file system, another mount, a full disk. Copy their files to where \
             the others are, to a local disk or into memory (`/dev/shm`), or put them into fewer, larger files.",

@@ -14,6 +14,8 @@ const LEAST_COUNT: i64 = 100;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.small_requests",
+    fault: "Many small reads or writes",
+    disproof: "Reading the same files in large pieces takes as long.",
     evidence: "step_breakdown",
     to_do: "Read more at once: samples packed into larger files (WebDataset, Parquet, HDF5 with larger chunks), larger \
             buffers (`open(…, buffering=1 << 20)`), memory-mapped files, data copied to a local disk before.",

@@ -17,6 +17,8 @@ const MOST_POINTS: usize = 400;
 
 pub(super) const RULE: Rule = Rule {
     code: "step.slower",
+    fault: "Steps get slower over the run",
+    disproof: "Late steps are as long with what grows cleared.",
     evidence: "step_breakdown",
     to_do: "Find what grows: a list of losses or outputs that is gone through or kept with its graph, hooks that are \
             registered in every step, a cache that is searched, data that get longer. Clear it, or keep numbers only \

@@ -17,6 +17,8 @@ const LONG_PART: usize = 4;
 
 pub(super) const RULE: Rule = Rule {
     code: "step.tail",
+    fault: "Some steps are much longer than the others",
+    disproof: "Without this part the long steps are as long.",
     evidence: "step_breakdown",
     to_do: "Look at what the long steps do that the others do not. What is done every so many steps, such as evaluation, \
             logging and checkpoints, can run in a thread or a process of its own, less often, or on less data.",

@@ -17,6 +17,8 @@ const THRESHOLD: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.tensor_cores",
+    fault: "Matrix products leave the tensor cores unused",
+    disproof: "The same products take as long in 16 bits: memory bounds them.",
     evidence: "operators",
     to_do: "Compute in 16 bits (`torch.autocast(\"cuda\", dtype=torch.bfloat16)`, `float16` before capability 8.0), or \
             allow TF32 from 8.0 on: `torch.set_float32_matmul_precision(\"high\")`, \

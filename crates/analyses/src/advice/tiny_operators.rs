@@ -27,6 +27,8 @@ const NAMED: usize = 4;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.tiny_operators",
+    fault: "A loop over very many short operators",
+    disproof: "Half as many rounds of the loop leave steps as long.",
     evidence: "operators",
     to_do: "Do in one operator what the loop does in many: put its tensors into one with another dimension \
             (`torch.stack`, `torch.bmm`, `torch.vmap`), use an operator that loops itself (`nn.LSTM`, `cumsum`, \

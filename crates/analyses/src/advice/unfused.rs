@@ -13,6 +13,8 @@ const MOST: f64 = 0.50;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.unfused",
+    fault: "Much of the time is in elementwise operators",
+    disproof: "Steps are as long when compiled (`torch.compile`).",
     evidence: "operators",
     to_do: "Let a compiler put them into one kernel, which reads and writes memory once: `torch.compile`, or fused \
             operators (`F.scaled_dot_product_attention`, `F.rms_norm`, optimizers with `fused=True`). Avoid copies: \

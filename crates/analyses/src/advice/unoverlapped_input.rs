@@ -14,6 +14,8 @@ const LEAST_SHARE: f64 = 0.5;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.unoverlapped_input",
+    fault: "Reading is not hidden by computing",
+    disproof: "Steps are as long with one batch that is used again and again.",
     evidence: "io_summary",
     to_do: "Read while the device computes: `DataLoader` with workers, `prefetch_factor` and `pin_memory=True`, copies with \
             `non_blocking=True`; with workers already, more of them or less work for each sample.",

@@ -14,6 +14,8 @@ const NAMED: usize = 3;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.roofline",
+    fault: "An operator is far from what the device can do",
+    disproof: "By itself, with the same shapes, it takes as long in other libraries.",
     evidence: "roofline",
     to_do: "Look at the shapes and kernels that it has. Bound by memory: fuse what is around it \
             (`torch.compile`), 16-bit types, `channels_last`. Bound by computing: 16-bit types, larger batches, sizes \

@@ -7,7 +7,7 @@ use anstyle::Style;
 use std::fmt::Write;
 use stepscope_base::units::format_ns;
 use stepscope_engine::report::AdviceRow;
-use stepscope_engine::{fit_name, fit_width};
+use stepscope_engine::{fit_name, fit_width, width_of};
 
 /// Rows that a report shows.
 const SHOWN: usize = 5;
@@ -48,8 +48,10 @@ pub(crate) fn advice_with_evidence(advice: &[AdviceRow], width: usize) -> String
 fn paragraph(row: &AdviceRow, width: usize) -> String {
     let style = style_of(row.priority);
     let gain = row.gain_words();
-    let rule = fit_width(&rule_words(row), width.saturating_sub(INDENT + gain.len() + 2));
-    let mut text = format!("  {style}{:6}{style:#}  {HEADING}{gain}{HEADING:#}  {DIM}{rule}{DIM:#}\n", row.priority);
+    let fault = fit_width(&row.fault.replace('`', ""), width.saturating_sub(INDENT));
+    let mut text = format!("  {style}{:6}{style:#}  {HEADING}{fault}{HEADING:#}\n", row.priority);
+    let rule = fit_width(&rule_words(row), width.saturating_sub(INDENT + width_of(&gain) + 2));
+    let _ = writeln!(text, "{:INDENT$}{HEADING}{gain}{HEADING:#}  {DIM}{rule}{DIM:#}", "");
     for line in wrap(&row.says, width - INDENT) {
         let _ = writeln!(text, "{:INDENT$}{line}", "");
     }
@@ -67,7 +69,7 @@ fn rule_words(row: &AdviceRow) -> String {
     }
 }
 
-/// `rank 0 · gain by removal · numbers in idle_gaps · look at 12.3 ms: cudaFree`.
+/// `rank 0 · gain by removal · numbers in idle_gaps · look at 12.3 ms: cudaFree · not so if: …`.
 fn evidence(row: &AdviceRow) -> String {
     let mut words = Vec::new();
     words.extend(row.rank.map(|rank| format!("rank {rank}")));
@@ -75,6 +77,8 @@ fn evidence(row: &AdviceRow) -> String {
     words.push(format!("numbers in {}", row.evidence));
     let slice = row.slice.as_ref().map_or(String::new(), |slice| format!(": {}", fit_name(slice, 48)));
     words.extend(row.start_ns.map(|start_ns| format!("look at {}{slice}", format_ns(start_ns))));
+    words.extend(row.line.as_ref().map(|line| format!("line {}", fit_name(line, 60))));
+    words.push(format!("not so if: {}", row.disproof.trim_end_matches('.')));
     words.join(" · ")
 }
 

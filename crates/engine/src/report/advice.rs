@@ -1,6 +1,6 @@
 //! What to change, from `advice`.
 
-use crate::{AnalysisContext, Selection, Trace};
+use crate::{AnalysisContext, Selection, Trace, fit_name};
 use serde::Serialize;
 use stepscope_analyses::advice::{self, Advice};
 use stepscope_base::units::{format_ns, format_ratio};
@@ -14,11 +14,15 @@ pub struct AdviceRow {
     pub device: Option<i64>,
     /// The rule's stable code.
     pub rule: &'static str,
+    /// What is wrong, in a few words.
+    pub fault: &'static str,
     /// `high`, `medium` or `low`.
     pub priority: &'static str,
     /// What there is to gain at most; none when that is not known.
     pub gain_ns: Option<i64>,
-    /// The same as a share of the window that the rule looks at.
+    /// What it would still gain if all that other advice names more exactly were gone; none when that is not known.
+    pub own_gain_ns: Option<i64>,
+    /// `gain_ns` as a share of the window that the rule looks at.
     pub gain_ratio: Option<f64>,
     /// What kind of bound the gain is.
     pub gain_estimate: Option<&'static str>,
@@ -26,21 +30,39 @@ pub struct AdviceRow {
     pub says: String,
     /// What to do about it.
     pub to_do: &'static str,
+    /// What would be seen if it were not so.
+    pub disproof: &'static str,
     /// The analysis that has the numbers.
     pub evidence: &'static str,
     /// A place in the timeline.
     pub start_ns: Option<i64>,
     /// What is there.
     pub slice: Option<String>,
+    /// The line of the program to look at.
+    pub line: Option<String>,
     /// Rows of the same rule for other ranks and devices, with less to gain.
     pub others: usize,
 }
 
 impl AdviceRow {
-    /// `up to 356 ms, 33.9 %`.
+    /// `up to 356 ms, 33.9 %`; `210 ms to 356 ms, 33.9 %` where other advice is about the rest.
     pub fn gain_words(&self) -> String {
         let share = self.gain_ratio.map_or(String::new(), |ratio| format!(", {}", format_ratio(ratio)));
-        self.gain_ns.map_or("gain not known".into(), |ns| format!("up to {}{share}", format_ns(ns)))
+        let range = |ns: i64| match self.own_gain_ns.filter(|own_ns| *own_ns < ns) {
+            Some(own_ns) => format!("{} to {}{share}", format_ns(own_ns), format_ns(ns)),
+            None => format!("up to {}{share}", format_ns(ns)),
+        };
+        self.gain_ns.map_or("gain not known".into(), range)
+    }
+
+    /// The fault, where it is and what there is to gain, in one sentence. `is_named` where a person has to be told which
+    /// rank it is about.
+    pub fn answer(&self, is_named: bool) -> String {
+        let rank = self.rank.filter(|_| is_named).map(|rank| format!("rank {rank}"));
+        let place = self.line.clone().or_else(|| self.slice.as_ref().map(|slice| fit_name(slice, 60)));
+        let at: Vec<String> = rank.into_iter().chain(place).collect();
+        let at = if at.is_empty() { String::new() } else { format!(" ({})", at.join(", ")) };
+        format!("{}{at}: {} to gain.", self.fault, self.gain_words())
     }
 
     /// `is_named` where a person has to be told which rank it is about.
@@ -50,15 +72,19 @@ impl AdviceRow {
             rank: row.rank,
             device: row.device,
             rule: row.rule.as_str(),
+            fault: row.fault(),
             priority: row.priority.as_str(),
             gain_ns: row.gain.map(|(ns, _)| ns),
+            own_gain_ns: row.own_gain_ns,
             gain_ratio: row.gain_ratio(),
             gain_estimate: row.gain.map(|(_, estimate)| estimate.as_str()),
             says: rank.map_or_else(|| row.says.clone(), |rank| format!("Rank {rank}: {}", row.says)),
             to_do: row.to_do(),
+            disproof: row.disproof(),
             evidence: row.evidence(),
             start_ns: row.place.as_ref().map(|place| place.start_ns),
             slice: row.place.as_ref().and_then(|place| place.slice.clone()),
+            line: row.line.clone(),
             others: 0,
         }
     }

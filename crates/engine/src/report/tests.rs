@@ -64,6 +64,36 @@ fn several_devices_are_told_together() {
     assert_eq!(report.verdict[0], together);
 }
 
+/// Five steps of 1 ms, each cell 100 us.
+fn report_of_steps(stream: &str) -> Report {
+    let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(100)).collect::<String>();
+    let steps: String = (0..5).map(|step| row(&step.to_string().repeat(10))).collect();
+    report_of(&format!("rank 0 step {steps}\nrank 0 stream 7 {}", row(stream).repeat(5)))
+}
+
+#[test]
+fn what_to_mend_first_is_the_first_sentence() {
+    let report = report_of_steps("CCCCCCCNNN");
+    assert_eq!(report.verdict[0], "Communication is not hidden by computing (N): up to 1.50 ms, 30.0 % to gain.");
+    assert_eq!(report.advice[0].fault, "Communication is not hidden by computing");
+}
+
+#[test]
+fn a_healthy_run_says_so_and_how_many_rules_judged() {
+    let report = report_of_steps("CCCCCCCCCC");
+    let (judged, lacking) = (report.rules.judged, report.rules.not_judged);
+    assert!(judged > 5 && lacking > 5, "{:?}", report.rules);
+    let says = format!(
+        "Nothing that {judged} rules of advice know would gain 4.0 % of the time or more. {lacking} rules could not judge for \
+         lack of data: `advice` says which."
+    );
+    assert_eq!(report.verdict[0], says);
+    assert!(
+        report_of("rank 0 step 0000\nrank 0 stream 7 CCCC").verdict[0].starts_with("GPU 0"),
+        "one step says nothing"
+    );
+}
+
 #[test]
 fn an_empty_trace_says_so() {
     let report = report(&OpenedRun::of(Trace::default()), &Selection::default(), "RUN").unwrap();

@@ -1,10 +1,14 @@
 //! What stands out, in sentences.
 
-use super::{Breakdown, DeviceTime, RanksTogether, Report};
+use super::{AdviceRow, Breakdown, DeviceTime, RanksTogether, Report};
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 /// Shares below this are not worth a word.
 const WORTH_SAYING: f64 = 0.01;
+/// Gains below this share are noise.
+const WORTH_MENDING: f64 = 0.04;
+/// Fewer steps are not called healthy.
+const LEAST_STEPS: usize = 5;
 /// Words for at most this many shares in one sentence.
 const SHARES_SAID: usize = 3;
 
@@ -12,7 +16,8 @@ pub(super) fn verdict(report: &Report, linked_ratio: Option<f64>) -> Vec<String>
     if report.span_ns.is_none() {
         return vec!["Nothing was recorded: the trace holds no events.".into()];
     }
-    let mut sentences: Vec<String> = report.ranks_together.iter().flat_map(RanksTogether::sentences).collect();
+    let mut sentences: Vec<String> = answer(report).into_iter().collect();
+    sentences.extend(report.ranks_together.iter().flat_map(RanksTogether::sentences));
     sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
     sentences.extend(top_sentence(report));
@@ -27,6 +32,33 @@ pub(super) fn verdict(report: &Report, linked_ratio: Option<f64>) -> Vec<String>
         sentences.push(format!("{severe} {are} {numbers} data is missing: see the end of this report."));
     }
     sentences
+}
+
+/// What to mend first, or that nothing is worth it. A job that hangs has no such thing: that it hangs comes first.
+fn answer(report: &Report) -> Option<String> {
+    if report.ranks_together.as_ref().is_some_and(|ranks| !ranks.hangs.is_empty()) {
+        return None;
+    }
+    let is_worth = |row: &&AdviceRow| row.gain_ratio.is_some_and(|ratio| ratio >= WORTH_MENDING);
+    if let Some(row) = report.advice.iter().find(is_worth) {
+        return Some(row.answer(report.run.ranks.len() > 1));
+    }
+    // Of few steps nobody knows whether they are healthy.
+    let steps = report.steps.as_ref().filter(|steps| steps.source != "whole");
+    let are_enough = steps.is_some_and(|steps| steps.averaged_count() >= LEAST_STEPS);
+    let judged = report.rules.judged;
+    (are_enough && report.advice.iter().all(|row| row.priority != "high")).then(|| {
+        let least = format_ratio(WORTH_MENDING);
+        let lacking = match report.rules.not_judged {
+            0 => String::new(),
+            count => format!(" {} could not judge for lack of data: `advice` says which.", rules(count)),
+        };
+        format!("Nothing that {} of advice know would gain {least} of the time or more.{lacking}", rules(judged))
+    })
+}
+
+fn rules(count: usize) -> String {
+    if count == 1 { "1 rule".into() } else { format!("{count} rules") }
 }
 
 fn device_sentence(devices: &[DeviceTime]) -> Option<String> {

@@ -12,6 +12,8 @@ use stepscope_base::units::{format_ns, format_ratio};
 
 pub(super) const RULE: JobRule = Rule {
     code: "rank.gc",
+    fault: "Ranks collect their garbage in turn",
+    disproof: "Steps are as long with `gc.disable()` on all ranks.",
     evidence: "lateness",
     to_do: "Collect garbage on all ranks in the same step: `gc.disable()` at the start, then `gc.collect()` every N steps; \
             `gc.freeze()` after the model is built makes collections shorter.",

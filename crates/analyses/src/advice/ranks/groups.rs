@@ -11,6 +11,8 @@ use stepscope_trace::{Trace, listed};
 
 pub(super) const RULE: JobRule = Rule {
     code: "group.slow",
+    fault: "One group communicates more slowly",
+    disproof: "On other hosts the same ranks are as slow.",
     evidence: "slow_groups",
     to_do: "Test the links between these ranks, as with nccl-tests: a port with errors or at a lower rate, a switch that \
             others use, a network interface or a topology that was not found. Put the job on other hosts, or ranks that \

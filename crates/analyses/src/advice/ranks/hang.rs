@@ -10,6 +10,8 @@ use stepscope_trace::{StepSource, Trace};
 
 pub(super) const RULE: JobRule = Rule {
     code: "job.hang",
+    fault: "The job hangs",
+    disproof: "The ranks go on after a while.",
     evidence: "hangs",
     to_do: "Look at what the missing rank did last (`stepscope analyze hangs`, its stack with `stepscope record --stacks`): \
             a branch that not all ranks take, data that ran out on one of them, an exception that was caught, a call that \

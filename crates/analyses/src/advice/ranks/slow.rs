@@ -11,6 +11,8 @@ use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 pub(super) const RULE: JobRule = Rule {
     code: "rank.slow",
+    fault: "The other ranks wait for one",
+    disproof: "On another host, with the same data as another rank, it is as late.",
     evidence: "what_if",
     to_do: "Look at what this rank does in a step that the others do not: more data, a slower or shared device or \
             processor, work of its own such as logging or checkpoints. Compare it with another rank: `stepscope analyze \

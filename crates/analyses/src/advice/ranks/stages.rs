@@ -7,6 +7,8 @@ use stepscope_base::units::{format_ns, format_ratio};
 
 pub(super) const RULE: JobRule = Rule {
     code: "stage.imbalance",
+    fault: "One stage of the pipeline works longer",
+    disproof: "Steps are as long with a layer moved to another stage.",
     evidence: "what_if",
     to_do: "Give this stage less: move layers to other stages. The last stage has the loss as well, the first one the \
             embedding: give these one layer or two fewer, or split the vocabulary of the loss over ranks.",
