@@ -15,7 +15,7 @@ from .ranks import learner
 FOREVER_S = 30
 
 
-@fault("hang.skipped", "hang.collective", rank=1, ranks=2, steps=15, step_time=None, fails=True)
+@fault("job.hang", rank=1, ranks=2, steps=15, step_time=None, fails=True)
 def skipped_collective(job):
     """One rank leaves out a collective of a step, and waits in the next one for its end."""
     width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
@@ -28,7 +28,7 @@ def skipped_collective(job):
         distributed.all_reduce(loss)
 
 
-@fault("hang.input", "hang.stuck", "hang.collective", rank=1, ranks=2, steps=15, step_time=None, fails=True)
+@fault("job.hang", rank=1, ranks=2, steps=15, step_time=None, fails=True)
 def stuck_in_loader(job):
     """The loader of one rank never gives its next batch."""
     width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
@@ -42,7 +42,7 @@ def stuck_in_loader(job):
         train(model, optimizer, batch)
 
 
-@fault("hang.mismatch", "hang.collective", anywhere=True, ranks=2, steps=15, step_time=None, fails=True)
+@fault("job.hang", anywhere=True, ranks=2, steps=15, step_time=None, fails=True)
 def crossed_collectives(job):
     """Ranks call two collectives in another order."""
     width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)

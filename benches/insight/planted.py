@@ -22,7 +22,7 @@ FILES = (
 # A line of a job that ends with this is where its fault is.
 MARK = "# planted"
 # These columns have the same text whatever the job does.
-CONSTANT_COLUMNS = ("rule", "to_do", "evidence", "priority")
+CONSTANT_COLUMNS = ("rule", "fault", "to_do", "disproof", "evidence", "priority")
 
 
 @dataclasses.dataclass(frozen=True)

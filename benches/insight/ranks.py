@@ -46,7 +46,7 @@ def slow_from_the_middle(job):
         train(model, optimizer, batch)
 
 
-@fault("rank.slow", "rank.input", "input.main_process", rank=1, ranks=2)
+@fault("rank.slow", "input.main_process", rank=1, ranks=2)
 def slow_loader_on_a_rank(job):
     """The store of one rank is slow."""
     width, latency_s = job.draw.choice([256, 320]), job.draw.uniform(0.002, 0.003)
@@ -72,7 +72,7 @@ def neighbours_of_a_rank(job):
             train(model, optimizer, batch)
 
 
-@fault("rank.stage", "rank.slow", rank=1, ranks=2)
+@fault("stage.imbalance", "rank.slow", rank=1, ranks=2)
 def large_last_stage(job):
     """The last stage of a pipeline has most of the layers."""
     width, layers = job.draw.choice([256, 320, 384]), 8
