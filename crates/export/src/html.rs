@@ -91,7 +91,7 @@ fn advice(advice: &[AdviceRow]) -> String {
             others => format!(", and {others} times elsewhere"),
         };
         let (priority, rule, gain) = (Escaped(row.priority), Escaped(row.rule), row.gain_words());
-        let (fault, disproof) = (with_code(row.fault), with_code(row.disproof));
+        let (fault, disproof) = (Escaped(row.fault), with_code(row.disproof));
         let (says, to_do) = (with_code(&row.says), with_code(row.to_do));
         format!(
             "<li class=\"{priority}\"><b>{fault}</b>: {gain} <code>{rule}</code>{others}<br>\n{says}<br>\n\

@@ -56,7 +56,7 @@ fn advice_markdown(advice: &[AdviceRow]) -> String {
     for row in advice {
         let (rule, says, to_do) = (code(row.rule), with_code(&row.says), with_code(row.to_do));
         let gain = row.gain_words();
-        let (fault, disproof) = (with_code(row.fault), with_code(row.disproof));
+        let (fault, disproof) = (escaped(row.fault), with_code(row.disproof));
         let _ = writeln!(
             text,
             "- **{fault}**: {gain} ({}, {rule}). {says} {to_do} It is not so if: {disproof}",

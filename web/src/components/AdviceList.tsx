@@ -19,11 +19,8 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
         {advice.map((row, at) => (
           <li key={`${at} ${row.rule}`} class={row.priority}>
             <p class="advice-head">
-              <strong class="priority">{row.priority}</strong>{" "}
-              <strong>
-                <Words text={row.fault} />
-              </strong>
-              : {gain(row)} <code>{row.rule}</code>
+              <strong class="priority">{row.priority}</strong> <strong>{row.fault}</strong>: {gain(row)}{" "}
+              <code>{row.rule}</code>
               {row.others > 0 && <span class="dim"> and {timesWords(row.others)} elsewhere</span>}
             </p>
             <p>

@@ -7,7 +7,7 @@ use stepscope_trace::DataParallelism;
 
 pub(super) const RULE: Rule = Rule {
     code: "parallel.data_parallel",
-    fault: "`DataParallel` copies the model in every step",
+    fault: "DataParallel copies the model in every step",
     disproof: "Steps are as long with `DistributedDataParallel`.",
     evidence: "temporal_breakdown",
     to_do: "Use `torch.nn.parallel.DistributedDataParallel` with one process a device (`torchrun \

@@ -48,7 +48,7 @@ pub(crate) fn advice_with_evidence(advice: &[AdviceRow], width: usize) -> String
 fn paragraph(row: &AdviceRow, width: usize) -> String {
     let style = style_of(row.priority);
     let gain = row.gain_words();
-    let fault = fit_width(&row.fault.replace('`', ""), width.saturating_sub(INDENT));
+    let fault = fit_width(row.fault, width.saturating_sub(INDENT));
     let mut text = format!("  {style}{:6}{style:#}  {HEADING}{fault}{HEADING:#}\n", row.priority);
     let rule = fit_width(&rule_words(row), width.saturating_sub(INDENT + width_of(&gain) + 2));
     let _ = writeln!(text, "{:INDENT$}{HEADING}{gain}{HEADING:#}  {DIM}{rule}{DIM:#}", "");
