@@ -67,7 +67,7 @@ def fault(*classes, names=(), anywhere=False, rank=None, ranks=1, steps=60, step
     def declare(run):
         file = os.path.basename(inspect.getsourcefile(run))
         lines, first = inspect.getsourcelines(run)
-        marked = [f"{file}:{first + index}" for index, line in enumerate(lines) if line.rstrip().endswith(MARK)]
+        marked = [f"{file}({first + index})" for index, line in enumerate(lines) if line.rstrip().endswith(MARK)]
         places = () if anywhere else (*marked, *names)
         assert anywhere or places or rank is not None, f"{run.__name__} has no place"
         return _add(run, classes, places, rank, ranks, steps, step_time, fails)

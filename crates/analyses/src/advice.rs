@@ -53,6 +53,7 @@ mod host_lines;
 mod host_sync;
 mod kernel_work;
 mod launch_bound;
+mod lines;
 mod loader_workers;
 mod long_calls;
 mod loops;
@@ -470,6 +471,7 @@ fn judged_by(facts: &Facts<'_>) -> AllAdvice {
             Err(lacks) => all.add_not_judged(rule.code, lacks),
         }
     }
+    all.rows = all.rows.into_iter().map(|row| lines::with_line(facts, row)).collect();
     AllAdvice { rows: owners::with_one_owner(all.rows), ..all }.in_order()
 }
 

@@ -2,19 +2,16 @@
 //! for others.
 
 use super::facts::{Facts, share};
+use super::lines::line_of;
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::HostTime;
-use rustc_hash::FxHashMap;
-use stepscope_base::StringId;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_trace::{Doing, StackSample, Trace};
 
 const THRESHOLD: f64 = 0.05;
 /// With fewer samples nothing is said of where time goes.
 const LEAST_SAMPLES: usize = 8;
-/// A place is as deep as still has this part of the samples.
-const PART_OF_PLACE: f64 = 0.7;
 
 pub(super) const PYTHON: Rule = Rule {
     code: "host.python",
@@ -97,7 +94,7 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
     // Also if there were less of it than samples say, by two standard errors.
     share(ns - 2 * time.error_ns(count), time.steps.total_ns(), THRESHOLD)?;
     let row = share(ns, time.steps.total_ns(), THRESHOLD)?;
-    let (line, part) = place(trace, &samples)?;
+    let (line, part) = line_of(trace, &samples)?;
     let at = match part {
         part if part > 0.995 => quoted(&line),
         part => format!("{} for {} of it", quoted(&line), format_ratio(part)),
@@ -113,45 +110,6 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
         time: exposed,
         ..row
     })
-}
-
-/// Where most of the samples are: the deepest function that still has most of them, at the line that it is in most often;
-/// and what part of the samples that is.
-fn place(trace: &Trace, samples: &[&StackSample]) -> Option<(String, f64)> {
-    // Outermost first.
-    let stacks: Vec<Vec<StringId>> = samples
-        .iter()
-        .filter_map(|sample| {
-            let mut frames: Vec<StringId> = trace.stacks.frames(sample.stack?).collect();
-            frames.reverse();
-            Some(frames)
-        })
-        .collect();
-    let function = |frame: StringId| function_of(trace.strings.get(frame));
-    let (mut inside, mut found) = (stacks.iter().collect::<Vec<_>>(), None);
-    for depth in 0.. {
-        let mut counts: FxHashMap<(&str, &str), usize> = FxHashMap::default();
-        for stack in inside.iter().filter(|stack| stack.len() > depth) {
-            *counts.entry(function(stack[depth])).or_default() += 1;
-        }
-        let most = counts.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
-        let Some((deepest, count)) = most else { break };
-        if (count as f64) < PART_OF_PLACE * samples.len() as f64 {
-            break;
-        }
-        inside.retain(|stack| stack.len() > depth && function(stack[depth]) == deepest);
-        let mut lines: FxHashMap<StringId, usize> = FxHashMap::default();
-        inside.iter().for_each(|stack| *lines.entry(stack[depth]).or_default() += 1);
-        let line = lines.into_iter().max_by_key(|(line, count)| (*count, std::cmp::Reverse(*line)));
-        found = line.map(|(line, _)| (trace.strings.get(line).to_string(), count as f64 / samples.len() as f64));
-    }
-    found
-}
-
-/// File and function of a frame, without the line.
-fn function_of(frame: &str) -> (&str, &str) {
-    let place = frame.split_once("): ").and_then(|(place, function)| Some((place.rsplit_once('(')?.0, function)));
-    place.unwrap_or(("", frame))
 }
 
 #[cfg(test)]

@@ -1,0 +1,97 @@
+//! The line of the program at which something happens, by samples of the thread that runs the steps.
+
+use super::facts::Facts;
+use super::{Advice, cpu_contention};
+use crate::host_lines::{HostTime, samples_of};
+use crate::windows::contains;
+use rustc_hash::FxHashMap;
+use stepscope_base::StringId;
+use stepscope_trace::{StackSample, Trace};
+
+/// A place is as deep as still has this part of the samples.
+const PART_OF_PLACE: f64 = 0.7;
+/// Fewer samples could be anywhere.
+const LEAST_SAMPLES: usize = 5;
+
+/// A row with the line at which the thread that runs the steps is most often at the time that it is about, where it has none
+/// and there are samples.
+pub(super) fn with_line(facts: &Facts, row: Advice) -> Advice {
+    // A thread can wait for a processor anywhere.
+    let is_anywhere = row.rule.as_str() == cpu_contention::RULE.code;
+    if row.line.is_some() || row.time.is_empty() || is_anywhere || facts.trace.stack_samples.is_empty() {
+        return row;
+    }
+    let times: &Vec<HostTime> = facts.context.get();
+    let of_rank = times.iter().find(|time| Some(time.rank) == row.rank);
+    let samples = of_rank.map_or(&[][..], |time| samples_of(facts.trace, time.track));
+    let inside: Vec<&StackSample> =
+        samples.iter().filter(|sample| contains(row.time.spans(), sample.time_ns)).collect();
+    if inside.len() < LEAST_SAMPLES {
+        return row;
+    }
+    Advice { line: line_of(facts.trace, &inside).map(|(line, _)| line), ..row }
+}
+
+/// Where most of the samples are: the deepest function that still has most of them, at the line that it is in most often;
+/// and what part of the samples that is.
+pub(super) fn line_of(trace: &Trace, samples: &[&StackSample]) -> Option<(String, f64)> {
+    // Outermost first.
+    let stacks: Vec<Vec<StringId>> = samples
+        .iter()
+        .filter_map(|sample| {
+            let mut frames: Vec<StringId> = trace.stacks.frames(sample.stack?).collect();
+            frames.reverse();
+            Some(frames)
+        })
+        .collect();
+    let function = |frame: StringId| function_of(trace.strings.get(frame));
+    let (mut inside, mut found) = (stacks.iter().collect::<Vec<_>>(), None);
+    for depth in 0.. {
+        let mut counts: FxHashMap<(&str, &str), usize> = FxHashMap::default();
+        for stack in inside.iter().filter(|stack| stack.len() > depth) {
+            *counts.entry(function(stack[depth])).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
+        let Some((deepest, count)) = most else { break };
+        if (count as f64) < PART_OF_PLACE * samples.len() as f64 {
+            break;
+        }
+        inside.retain(|stack| stack.len() > depth && function(stack[depth]) == deepest);
+        let mut lines: FxHashMap<StringId, usize> = FxHashMap::default();
+        inside.iter().for_each(|stack| *lines.entry(stack[depth]).or_default() += 1);
+        let line = lines.into_iter().max_by_key(|(line, count)| (*count, std::cmp::Reverse(*line)));
+        found = line.map(|(line, _)| (trace.strings.get(line).to_string(), count as f64 / samples.len() as f64));
+    }
+    found
+}
+
+/// File and function of a frame, without the line.
+fn function_of(frame: &str) -> (&str, &str) {
+    let place = frame.split_once("): ").and_then(|(place, function)| Some((place.rsplit_once('(')?.0, function)));
+    place.unwrap_or(("", frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
+    use crate::advice::loops::tests::repeated;
+    use crate::advice::tests::drawn_us;
+    use stepscope_trace::SliceRole;
+
+    /// The line of the advice on garbage collections, when the thread is sampled like this in each of five steps.
+    fn line_with(samples: &str) -> Option<String> {
+        let rows = [("cpu 1", "aaaa......"), ("python 1", "....ggg..."), ("samples 1", samples)];
+        let mut trace = drawn_us(&repeated(5, &rows), 100);
+        let name = trace.strings.intern("g");
+        trace.roles.push((name, SliceRole::GarbageCollection));
+        let rows = advice(&trace, &Selection::default());
+        rows.into_iter().find(|row| row.rule.as_str() == "host.gc").and_then(|row| row.line)
+    }
+
+    #[test]
+    fn a_row_has_the_line_at_which_its_time_is() {
+        assert_eq!(line_with("f....h...f").as_deref(), Some("h.py(7): h"));
+        assert_eq!(line_with("f........f"), None, "no sample at that time");
+    }
+}
