@@ -94,6 +94,7 @@ use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
 pub use ranks::AllRanks;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 use stepscope_base::IntervalSet;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
@@ -216,6 +217,9 @@ columns! {
     /// One piece of advice.
     #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
     pub struct Advice {
+        /// What names the row among all of the run: the rule, then the rank and the device that it is about, as in
+        /// `comm.exposed@3.0`, and a number where one rule says several things of them.
+        id: String => Text,
         /// The rank.
         rank: Option<u32> => Count,
         /// The number of the device within the rank. Absent when the row is not about one device.
@@ -415,32 +419,47 @@ struct WholeAdvice(AllAdvice);
 
 impl Shared for WholeAdvice {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        Self(ranks::with_advice_of_all(context, context.get::<AllAdvice>().clone()))
+        let mut all = ranks::with_advice_of_all(context, context.get::<AllAdvice>().clone());
+        name_each(&mut all.rows);
+        Self(all)
     }
+}
+
+/// Gives each row its id.
+fn name_each(rows: &mut [Advice]) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        let device = row.device.map_or(String::new(), |device| format!(".{device}"));
+        let place = row.rank.map_or(String::new(), |rank| format!("@{rank}{device}"));
+        let name = format!("{}{place}", row.rule.as_str());
+        let count = counts.entry(name.clone()).or_default();
+        *count += 1;
+        row.id = if *count == 1 { name } else { format!("{name}#{count}") };
+    }
+}
+
+/// Which rules were judged, and which could not be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RulesJudged {
+    /// Number of rules that were judged.
+    pub rules: usize,
+    /// The code of each rule that was not, with what the input lacks.
+    pub not_judged: Vec<(&'static str, String)>,
+}
+
+/// Which rules were judged. Those that compare ranks are not counted in a run of one rank.
+pub fn rules_judged(context: &AnalysisContext<'_>) -> RulesJudged {
+    let rules_of_all = if AllRanks::of(context).len() > 1 { ranks::RULES.len() } else { 0 };
+    let all = &context.get::<WholeAdvice>().0.not_judged;
+    let not_judged: Vec<_> = all.iter().map(|rule| (rule.rule.as_str(), rule.lacks.clone())).collect();
+    RulesJudged { rules: RULES.len() + rules_of_all - not_judged.len(), not_judged }
 }
 
 /// The rows, and the rules that cannot be judged, of rules that judge each rank by itself.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AllAdvice {
     pub(crate) rows: Vec<Advice>,
-    /// How many rules were asked.
-    rules: usize,
     not_judged: Vec<NotJudged>,
-}
-
-/// How many rules had what they judge by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct RuleCoverage {
-    /// Rules that judged.
-    pub judged: usize,
-    /// Rules that lacked something; a finding of `advice` says what.
-    pub not_judged: usize,
-}
-
-/// That of a context.
-pub fn rule_coverage(context: &AnalysisContext<'_>) -> RuleCoverage {
-    let AllAdvice { rules, not_judged, .. } = &context.get::<WholeAdvice>().0;
-    RuleCoverage { judged: rules.saturating_sub(not_judged.len()), not_judged: not_judged.len() }
 }
 
 /// A rule that cannot be judged.
@@ -464,7 +483,7 @@ impl Shared for AllAdvice {
 }
 
 fn judged_by(facts: &Facts<'_>) -> AllAdvice {
-    let mut all = AllAdvice { rules: RULES.len(), ..AllAdvice::default() };
+    let mut all = AllAdvice::default();
     for rule in RULES {
         match (rule.judge)(facts) {
             Ok(found) => all.rows.extend(found.into_iter().map(|row| finished(rule.code, row))),

@@ -3,6 +3,7 @@
 
 mod advice;
 mod breakdown;
+mod coverage;
 mod devices;
 mod joined;
 mod next;
@@ -14,6 +15,7 @@ mod verdict;
 
 pub use advice::AdviceRow;
 pub use breakdown::{Breakdown, Part, class_words};
+pub use coverage::{NotJudged, ReportCoverage};
 pub use devices::DeviceTime;
 pub use joined::JoinedFiles;
 pub use next::NextCommand;
@@ -29,7 +31,6 @@ use crate::{
 use serde::Serialize;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
-use stepscope_analyses::advice::{RuleCoverage, rule_coverage};
 use stepscope_analyses::{Needs, has_stacks, kernels, operators, step_breakdown, temporal_breakdown};
 
 /// A fact about where a run ran.
@@ -56,10 +57,12 @@ pub struct Report {
     pub step: Option<i64>,
     /// What stands out, in one to three sentences with their numbers.
     pub verdict: Vec<String>,
-    /// How many rules of advice judged the run, and how many lacked what they judge by.
-    pub rules: RuleCoverage,
     /// What to change, what there is most to gain from first; of each rule the first row.
     pub advice: Vec<AdviceRow>,
+    /// That there is nothing to gain that is worth a change; none where there is, or where that is not known.
+    pub healthy: Option<String>,
+    /// What advice rests on, and what could not be judged.
+    pub coverage: ReportCoverage,
     /// From the first to the last event; none in an empty trace.
     pub span_ns: Option<i64>,
     /// What files the run was put together from, and how; none when it is of one.
@@ -115,15 +118,15 @@ pub fn report(run: &OpenedRun, selection: &Selection, input: &str) -> Result<Rep
 /// The report on a run of which `trace` has at least what is condensed, from the rows in `context`.
 fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksTogether>, input: &str) -> Report {
     let selection = context.selection;
-    let (operators, kernels, (advice, rules), devices, steps) = thread::scope(|scope| {
+    let (operators, kernels, (advice, coverage), devices, steps) = thread::scope(|scope| {
         let operators = scope.spawn(|| operators::rows(context));
         let kernels = scope.spawn(|| kernels::rows(context));
-        // Which rules cannot be judged is told with the whole advice, not here.
-        let advice = scope.spawn(|| (AdviceRow::first_of_each(context), rule_coverage(context)));
+        let advice = scope.spawn(|| (AdviceRow::first_of_each(context), ReportCoverage::of(context)));
         let devices = devices::device_times(trace, &temporal_breakdown::rows(context));
         let steps = step_breakdown::rows(context);
         (result_of(operators), result_of(kernels), result_of(advice), devices, steps)
     });
+    let step_summary = steps::step_summary(&steps);
     let mut report = Report {
         schema: SCHEMA,
         run: RunIdentity::of(trace),
@@ -131,13 +134,14 @@ fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksT
         ranks: selection.ranks.text().filter(|_| selection.ranks.only().is_none()),
         step: selection.step,
         verdict: Vec::new(),
-        rules,
+        healthy: coverage.healthy(&advice, step_summary.as_ref()),
         advice,
+        coverage,
         span_ns: trace.span().map(|span| span.duration_ns()),
         joined: joined::joined_files(trace),
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),
-        steps: steps::step_summary(&steps),
+        steps: step_summary,
         step_breakdown: steps::step_breakdown(&steps),
         operators: top::top_operators(operators, &devices),
         kernels: top::top_kernels(kernels),
@@ -146,7 +150,7 @@ fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksT
         findings: finding_rows(&trace.findings),
         next: Vec::new(),
     };
-    report.verdict = verdict::verdict(&report, context.coverage().device_ns_linked_ratio);
+    report.verdict = verdict::verdict(&report);
     report.next = next::next_commands(&report, input, has_stacks(context));
     report
 }

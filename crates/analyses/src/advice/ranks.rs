@@ -50,6 +50,11 @@ impl AllRanks {
         Selection { step: selection.step, ..Selection::default() }
     }
 
+    /// All ranks of the run, whichever the context is of.
+    pub(super) fn of(context: &AnalysisContext<'_>) -> Vec<u32> {
+        context.get::<Option<Self>>().as_ref().map_or_else(|| context.trace.ranks(), |all| all.trace.ranks())
+    }
+
     /// Adds to what is shared of a part of a run all ranks: `trace`, which they were condensed into, and what is
     /// [given](crate::given) of it.
     pub fn give(shared: &SharedResults, trace: &Arc<Trace>, results: SharedResults) {
@@ -83,7 +88,6 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
     if together.trace.ranks().len() < 2 {
         return all;
     }
-    all.rules += RULES.len();
     let facts = JobFacts::new(together);
     let (mut rows, mut waits_ns) = (Vec::new(), BTreeMap::<u32, i64>::new());
     for rule in RULES {

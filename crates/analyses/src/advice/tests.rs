@@ -140,6 +140,32 @@ fn rules_that_cannot_be_judged_are_counted_and_named() {
 }
 
 #[test]
+fn each_row_has_an_id_that_does_not_depend_on_which_ranks_are_asked_for() {
+    let trace = drawn_ms("rank 0 stream 7 CCCC\nrank 1 stream 7 CCNN");
+    let ids = |rank: Option<u32>| {
+        let rows = advice(&trace, &Selection { ranks: rank.into(), ..Selection::default() });
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None), ["comm.exposed@1.0", "comm.overlap@1.0"]);
+    assert_eq!(ids(None), ids(Some(1)));
+    let row = |rank, device| Advice { rank, device, rule: RuleCode("gemm"), ..Advice::default() };
+    let mut rows = [row(None, None), row(Some(0), None), row(Some(0), None), row(Some(0), Some(1)), row(None, None)];
+    name_each(&mut rows);
+    assert_eq!(rows.map(|row| row.id), ["gemm", "gemm@0", "gemm@0#2", "gemm@0.1", "gemm#2"]);
+}
+
+#[test]
+fn every_rule_is_judged_or_says_what_the_input_lacks() {
+    for (drawing, of_all) in [("", 0), ("rank 0 cpu 1 aa", 0), ("rank 0 cpu 1 aa\nrank 1 cpu 1 aa", ranks::RULES.len())]
+    {
+        let (trace, all) = (drawn_ms(drawing), Selection::default());
+        let judged = rules_judged(&AnalysisContext::new(&trace, &all));
+        assert_eq!(judged.rules + judged.not_judged.len(), RULES.len() + of_all, "{drawing}");
+        assert!(judged.not_judged.iter().all(|(_, lacks)| !lacks.is_empty()), "{judged:?}");
+    }
+}
+
+#[test]
 fn one_of_several_ranks_is_named_and_can_be_asked_for() {
     let trace = drawn_ms("rank 0 stream 7 CCCC\nrank 1 stream 7 CCNN");
     let ranks = |rank: Option<u32>| {

@@ -8,6 +8,8 @@ use stepscope_base::units::{format_ns, format_ratio};
 /// One piece of advice.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AdviceRow {
+    /// What names it among all advice on the run.
+    pub id: String,
     /// The rank it is about; none for all.
     pub rank: Option<u32>,
     /// The device it is about.
@@ -69,6 +71,7 @@ impl AdviceRow {
     fn of(row: &Advice, is_named: bool) -> Self {
         let rank = row.rank.filter(|_| is_named);
         Self {
+            id: row.id.clone(),
             rank: row.rank,
             device: row.device,
             rule: row.rule.as_str(),
@@ -131,6 +134,7 @@ mod tests {
         let (trace, all) = (drawn(&drawing.join("\n")), Selection::default());
         let context = AnalysisContext::new(&trace, &all);
         let firsts = AdviceRow::first_of_each(&context);
+        assert_eq!(firsts[0].id, "comm.exposed@1.0");
         let lines: Vec<_> = firsts.iter().map(|row| (row.rule, row.rank, row.gain_ns, row.others)).collect();
         let gain = Some(4_000_000);
         assert_eq!(lines, [("comm.exposed", Some(1), gain, 2), ("comm.overlap", Some(1), gain, 2)]);

@@ -1,18 +1,15 @@
 //! What stands out, in sentences.
 
+use super::coverage::WORTH_A_CHANGE;
 use super::{AdviceRow, Breakdown, DeviceTime, RanksTogether, Report};
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 /// Shares below this are not worth a word.
 const WORTH_SAYING: f64 = 0.01;
-/// Gains below this share are noise.
-const WORTH_MENDING: f64 = 0.04;
-/// Fewer steps are not called healthy.
-const LEAST_STEPS: usize = 5;
 /// Words for at most this many shares in one sentence.
 const SHARES_SAID: usize = 3;
 
-pub(super) fn verdict(report: &Report, linked_ratio: Option<f64>) -> Vec<String> {
+pub(super) fn verdict(report: &Report) -> Vec<String> {
     if report.span_ns.is_none() {
         return vec!["Nothing was recorded: the trace holds no events.".into()];
     }
@@ -21,7 +18,7 @@ pub(super) fn verdict(report: &Report, linked_ratio: Option<f64>) -> Vec<String>
     sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
     sentences.extend(top_sentence(report));
-    if let Some(ratio) = linked_ratio.filter(|ratio| *ratio < 1.0 - WORTH_SAYING) {
+    if let Some(ratio) = report.coverage.device_ns_linked_ratio.filter(|ratio| *ratio < 1.0 - WORTH_SAYING) {
         let missing = format_ratio(1.0 - ratio);
         sentences
             .push(format!("{missing} of the device time has no launch record, so no operator is charged with it."));
@@ -39,26 +36,9 @@ fn answer(report: &Report) -> Option<String> {
     if report.ranks_together.as_ref().is_some_and(|ranks| !ranks.hangs.is_empty()) {
         return None;
     }
-    let is_worth = |row: &&AdviceRow| row.gain_ratio.is_some_and(|ratio| ratio >= WORTH_MENDING);
-    if let Some(row) = report.advice.iter().find(is_worth) {
-        return Some(row.answer(report.run.ranks.len() > 1));
-    }
-    // Of few steps nobody knows whether they are healthy.
-    let steps = report.steps.as_ref().filter(|steps| steps.source != "whole");
-    let are_enough = steps.is_some_and(|steps| steps.averaged_count() >= LEAST_STEPS);
-    let judged = report.rules.judged;
-    (are_enough && report.advice.iter().all(|row| row.priority != "high")).then(|| {
-        let least = format_ratio(WORTH_MENDING);
-        let lacking = match report.rules.not_judged {
-            0 => String::new(),
-            count => format!(" {} could not judge for lack of data: `advice` says which.", rules(count)),
-        };
-        format!("Nothing that {} of advice know would gain {least} of the time or more.{lacking}", rules(judged))
-    })
-}
-
-fn rules(count: usize) -> String {
-    if count == 1 { "1 rule".into() } else { format!("{count} rules") }
+    let is_worth = |row: &&AdviceRow| row.gain_ratio.is_some_and(|ratio| ratio >= WORTH_A_CHANGE);
+    let first = report.advice.iter().find(is_worth);
+    first.map(|row| row.answer(report.run.ranks.len() > 1)).or_else(|| report.healthy.clone())
 }
 
 fn device_sentence(devices: &[DeviceTime]) -> Option<String> {

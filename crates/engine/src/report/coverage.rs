@@ -1,0 +1,115 @@
+//! What a report rests on: which rules of `advice` were judged, and which the input says nothing of.
+
+use super::{AdviceRow, StepSummary};
+use crate::AnalysisContext;
+use serde::Serialize;
+use stepscope_analyses::advice;
+
+/// What a report rests on.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct ReportCoverage {
+    /// The share of device time whose launch is known; none without device time.
+    pub device_ns_linked_ratio: Option<f64>,
+    /// Number of rules of `advice` that were judged.
+    pub rules_judged: usize,
+    /// Number of rules that were not.
+    pub rules_not_judged: usize,
+    /// Why not, what most rules lack first.
+    pub not_judged: Vec<NotJudged>,
+}
+
+/// What the input lacks, and which rules need it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct NotJudged {
+    /// What the input lacks.
+    pub lacks: String,
+    /// The codes of the rules.
+    pub rules: Vec<&'static str>,
+}
+
+impl ReportCoverage {
+    pub(super) fn of(context: &AnalysisContext<'_>) -> Self {
+        let judged = advice::rules_judged(context);
+        let mut not_judged: Vec<NotJudged> = Vec::new();
+        for (rule, lacks) in &judged.not_judged {
+            match not_judged.iter_mut().find(|other| other.lacks == *lacks) {
+                Some(known) => known.rules.push(rule),
+                None => not_judged.push(NotJudged { lacks: lacks.clone(), rules: vec![rule] }),
+            }
+        }
+        not_judged.sort_by_key(|reason| std::cmp::Reverse(reason.rules.len()));
+        Self {
+            device_ns_linked_ratio: context.coverage().device_ns_linked_ratio,
+            rules_judged: judged.rules,
+            rules_not_judged: judged.not_judged.len(),
+            not_judged,
+        }
+    }
+
+    /// That there is nothing to gain worth a change, and what says so; none where there is, or where that is not known.
+    pub(super) fn healthy(&self, advice: &[AdviceRow], steps: Option<&StepSummary>) -> Option<String> {
+        let steps = steps.filter(|steps| steps.source != "whole").map_or(0, StepSummary::averaged_count);
+        let is_worth_a_change =
+            |row: &AdviceRow| row.gain_ratio.map_or(row.priority != "low", |ratio| ratio >= WORTH_A_CHANGE);
+        if self.rules_judged == 0 || steps < LEAST_STEPS || advice.iter().any(is_worth_a_change) {
+            return None;
+        }
+        let judged = self.rules_judged;
+        Some(match self.rules_not_judged {
+            0 => format!("Nothing above 4 % to gain, by all {judged} rules."),
+            others => {
+                let rules = judged + others;
+                format!("Nothing above 4 % to gain, by the {judged} of {rules} rules that could be judged.")
+            }
+        })
+    }
+}
+
+/// What is to gain below this share differs by chance from step to step.
+pub(super) const WORTH_A_CHANGE: f64 = 0.04;
+/// Of fewer steps nobody knows whether they are healthy.
+const LEAST_STEPS: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Report, report};
+    use crate::{OpenedRun, Selection};
+    use stepscope_trace::drawn::drawn;
+
+    /// Each cell is a thousand times as long.
+    fn report_of(rows: &[(&str, &str)]) -> Report {
+        let long = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(1_000)).collect::<String>();
+        let drawing: Vec<String> = rows.iter().map(|(name, cells)| format!("rank 0 {name} {}", long(cells))).collect();
+        report(&OpenedRun::of(drawn(&drawing.join("\n"))), &Selection::default(), "RUN").unwrap()
+    }
+
+    /// A device that never waits.
+    const BUSY: [(&str, &str); 2] = [("step", "0011223344"), ("stream 7", "CCCCCCCCCC")];
+
+    #[test]
+    fn what_was_not_judged_is_told_with_what_is_missing() {
+        let coverage = report_of(&BUSY).coverage;
+        assert!(coverage.rules_judged > 0, "{coverage:?}");
+        let counts: Vec<usize> = coverage.not_judged.iter().map(|reason| reason.rules.len()).collect();
+        assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
+        assert_eq!(counts.iter().sum::<usize>(), coverage.rules_not_judged);
+    }
+
+    #[test]
+    fn a_run_without_a_fault_says_so_and_one_with_a_fault_does_not() {
+        let healthy = report_of(&BUSY);
+        let sentence = healthy.healthy.unwrap();
+        let judged = healthy.coverage.rules_judged;
+        assert!(sentence.starts_with(&format!("Nothing above 4 % to gain, by the {judged} of ")), "{sentence}");
+        let few = report_of(&[("step", "00112233"), ("stream 7", "CCCCCCCC")]);
+        assert_eq!(few.healthy, None, "of few steps nothing is said");
+        let faulty = report_of(&[("step", "0011223344"), ("stream 7", "CCCCCNNNNN")]);
+        assert!(!faulty.advice.is_empty() && faulty.healthy.is_none(), "{:?}", faulty.healthy);
+    }
+
+    #[test]
+    fn where_no_rule_was_judged_nothing_is_called_healthy() {
+        let unknown = report_of(&[("step", "00001111")]);
+        assert_eq!((unknown.coverage.rules_judged, unknown.healthy), (0, None));
+    }
+}
