@@ -1,6 +1,6 @@
 //! Two runs side by side, in the form of a result.
 
-use crate::{EngineError, Envelope, OpenedRun, RunIdentity, Selection, check_selection};
+use crate::{Column, EngineError, Envelope, OpenedRun, RunIdentity, Selection, Table, Values, check_selection};
 use stepscope_analyses::Needs;
 use stepscope_analyses::compare::{self as side_by_side, Compared, Side};
 
@@ -31,6 +31,40 @@ pub fn compare(a: Asked<'_>, b: Asked<'_>, what: Compared) -> Result<Envelope, E
     };
     let (definition, results, coverage) = (side_by_side::definition(), outcome.table, outcome.coverage);
     Ok(Envelope { analysis: side_by_side::NAME, definition, run, results, coverage, findings })
+}
+
+/// Of a comparison of operators, kernels or modules: the measure that tells most, and each row with it before, now and
+/// changed, in the order of `table`, which is that of the largest changes. Nothing where nothing changed.
+pub fn largest_changes(table: &Table) -> Option<(&'static str, Table)> {
+    let measure = main_measure(table)?;
+    Some((measure, narrowed(table, measure)))
+}
+
+/// The first measure that has changed anywhere.
+fn main_measure(table: &Table) -> Option<&'static str> {
+    let has_changed = |column: &&Column| match &column.values {
+        Values::Int(values) => values.iter().flatten().any(|by| *by != 0),
+        _ => false,
+    };
+    let changed = table.columns.iter().filter(|column| column.name.starts_with("change_")).find(has_changed);
+    changed.and_then(|column| column.name.strip_prefix("change_"))
+}
+
+/// A row's name, and the measure before and now.
+fn narrowed(table: &Table, measure: &str) -> Table {
+    let named = table.columns.first().cloned();
+    let ratio = format!("change_{}_ratio", measure.trim_end_matches("_ns").trim_end_matches("_bytes"));
+    let becomes = [
+        (format!("a_{measure}"), "before_ns"),
+        (format!("b_{measure}"), "now_ns"),
+        (format!("change_{measure}"), "change_ns"),
+        (ratio, "change_ratio"),
+    ];
+    let columns = becomes.iter().filter_map(|(name, becomes)| {
+        let column = table.column(name)?;
+        Some(Column { name: becomes, ..column.clone() })
+    });
+    Table { columns: named.into_iter().chain(columns).collect() }
 }
 
 /// What `make` makes of the part of a run that was asked for.

@@ -9,6 +9,7 @@ mod csv;
 mod envelope;
 mod error;
 mod findings;
+mod fingerprint;
 mod inputs;
 mod open;
 mod opened;
@@ -21,23 +22,24 @@ mod rows;
 mod text_table;
 
 pub use cells::{column_headings, column_words, format_cell, has_answers, is_right_aligned, unit_word};
-pub use compare::compare;
+pub use compare::{compare, largest_changes};
 pub use csv::{to_csv, to_tsv};
 pub use envelope::{
     ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_in, find_analysis, list_analyses,
 };
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
+pub use fingerprint::Fingerprint;
 pub use inputs::separate;
 pub use open::{
-    OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place,
+    OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, paths_of, split_place,
 };
 pub use opened::{AllResults, DEVICE_WORK, OpenedRun, keep_summaries};
 pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
-pub use rows::Rows;
+pub use rows::{OneRow, Rows};
 pub use stepscope_align::{Align, Joined, Part, last_to_come};
 pub use stepscope_analyses::Needs;
 pub use stepscope_analyses::compare::Compared;

@@ -53,8 +53,11 @@ pub(crate) fn opened(paths: &[PathBuf], options: &OpenOptions, progress: &Progre
     on_one_clock(opened.map_err(|error| told(&error, &paths[0]))?, options)
 }
 
-/// The paths that `inputs` name, which all are there.
-pub(crate) fn paths_of<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineError> {
+/// The paths that `inputs` name, which all are there. `-` is standard input.
+///
+/// # Errors
+/// [`EngineError::NoInput`], [`EngineError::NotFound`], [`EngineError::NothingMatches`].
+pub fn paths_of<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineError> {
     let paths: Vec<PathBuf> = expanded(inputs)?;
     let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
     match paths.iter().find(is_missing) {

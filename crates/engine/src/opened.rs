@@ -22,7 +22,7 @@ use std::sync::Arc;
 use stepscope_analyses::advice::AllRanks;
 use stepscope_analyses::{Analysis, DeviceWork, Needs, Ranks, SharedResults, catalogue, given};
 use stepscope_import::{ImportError, Parts, Progress};
-use stepscope_trace::Contents;
+use stepscope_trace::{Contents, FindingCode};
 pub use summaries::keep_summaries;
 
 /// A run that was opened.
@@ -81,6 +81,11 @@ impl OpenedRun {
     /// Whether [`OpenedRun::trace`] has all events.
     pub fn has_all_events(&self) -> bool {
         self.files.is_none()
+    }
+
+    /// Whether processes were still recording when it was opened.
+    pub fn is_live(&self) -> bool {
+        self.trace.findings.count(FindingCode::ProcessRunning) > 0
     }
 
     /// Whether all events fit into the memory that they may take.

@@ -10,17 +10,21 @@ pub struct Rows<'a>(pub &'a Table);
 impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut rows = serializer.serialize_seq(Some(self.0.len()))?;
-        (0..self.0.len()).try_for_each(|row| rows.serialize_element(&Row { table: self.0, row }))?;
+        (0..self.0.len()).try_for_each(|row| rows.serialize_element(&OneRow { table: self.0, row }))?;
         rows.end()
     }
 }
 
-struct Row<'a> {
-    table: &'a Table,
-    row: usize,
+/// Serialises one row of a table as an object.
+#[derive(Clone, Copy, Debug)]
+pub struct OneRow<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// The row, which it has.
+    pub row: usize,
 }
 
-impl Serialize for Row<'_> {
+impl Serialize for OneRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(Some(self.table.columns.len()))?;
         for Column { name, values, .. } in &self.table.columns {

@@ -11,7 +11,6 @@ mod comparison;
 mod discover;
 mod editor;
 mod failure;
-mod fingerprint;
 mod guard;
 mod loaded_run;
 mod options;

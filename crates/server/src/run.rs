@@ -2,15 +2,13 @@
 
 use crate::discover::{key_of, name_of};
 use crate::failure::Failure;
-use crate::fingerprint::Fingerprint;
 use crate::loaded_run::LoadedRun;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use stepscope_engine::{EngineError, OpenedRun, Progress, Trace};
-use stepscope_trace::FindingCode;
+use stepscope_engine::{EngineError, Fingerprint, OpenedRun, Progress, Trace};
 
 /// A pause after reading a run that is being recorded, in times of what reading took.
 const PAUSE: u32 = 4;
@@ -115,7 +113,7 @@ impl Run {
             if !matches!(state.phase, Phase::Read) || state.read_again_at.is_some_and(|at| Instant::now() < at) {
                 return false;
             }
-            (state.fingerprint.clone(), state.loaded.as_ref().is_some_and(|loaded| is_live(loaded.trace())))
+            (state.fingerprint.clone(), state.loaded.as_ref().is_some_and(|loaded| loaded.run.is_live()))
         };
         let now = Fingerprint::of(&self.path);
         self.state().is_gone = now.is_empty();
@@ -191,14 +189,9 @@ impl Run {
             })),
             "version": loaded.map(|loaded| loaded.version),
             "is_gone": state.is_gone,
-            "is_live": loaded.is_some_and(|loaded| is_live(loaded.trace())),
+            "is_live": loaded.is_some_and(|loaded| loaded.run.is_live()),
         })
     }
-}
-
-/// Whether processes were still recording when it was read.
-fn is_live(trace: &Trace) -> bool {
-    trace.findings.count(FindingCode::ProcessRunning) > 0
 }
 
 /// Whether a later reading of an input says anything else.

@@ -3,7 +3,6 @@
 
 use crate::discover;
 use crate::failure::Failure;
-use crate::fingerprint::Fingerprint;
 use crate::loaded_run::LoadedRun;
 use crate::run::{Reading, Run};
 use serde_json::Value;
@@ -15,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stepscope_engine::{EngineError, OpenOptions, OpenedRun, Progress};
+use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Progress};
 use tokio::sync::watch;
 
 /// How often the list of runs is compared with the last one that was published.

@@ -7,7 +7,7 @@ use crate::report::{findings_text, heading, to_type};
 use std::fmt::Write;
 use stepscope_base::units::format_count;
 use stepscope_engine::{
-    self as engine, Column, Compared, Envelope, Table, Values, column_words, finding_rows, fit_width, text_table,
+    self as engine, Compared, Envelope, Table, Values, column_words, finding_rows, fit_width, text_table,
 };
 
 /// What has a section each, below the sentence on steps.
@@ -62,54 +62,27 @@ fn section(what: Compared, table: &Table, limit: usize, width: usize) -> String 
         Compared::Modules => ("Modules", "modules"),
         _ => ("Operators", "operators"),
     };
-    let Some(measure) = main_measure(table) else {
+    let Some((measure, changes)) = engine::largest_changes(table) else {
         let is_there = !table.is_empty();
         return if is_there { format!("\n{}", heading(title, "nothing changed", width)) } else { String::new() };
     };
-    let shown = engine::limited(table, limit);
+    let shown = engine::limited(&changes, limit);
     let rows = match shown.len() < table.len() {
         true => format!("{} of {} {noun}, ", format_count(shown.len() as i64), format_count(table.len() as i64)),
         false => String::new(),
     };
     let of_step = format!("{rows}{} of a step, the largest changes first", column_words(measure));
     let mut text = format!("\n{}", heading(title, &of_step, width));
-    let laid_out = text_table(&narrowed(&shown, measure), width - 2);
+    let laid_out = text_table(&shown, width - 2);
     laid_out.heading.iter().for_each(|line| text.push_str(&format!("  {DIM}{line}{DIM:#}\n")));
     laid_out.rows.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     text
 }
 
-/// What the rows are ordered by: the first measure that has changed anywhere.
-fn main_measure(table: &Table) -> Option<&'static str> {
-    let has_changed = |column: &&Column| match &column.values {
-        Values::Int(values) => values.iter().flatten().any(|by| *by != 0),
-        _ => false,
-    };
-    let changed = table.columns.iter().filter(|column| column.name.starts_with("change_")).find(has_changed);
-    changed.and_then(|column| column.name.strip_prefix("change_"))
-}
-
-/// A row's name, and the measure before and now.
-fn narrowed(table: &Table, measure: &str) -> Table {
-    let named = table.columns.first().cloned();
-    let ratio = format!("change_{}_ratio", measure.trim_end_matches("_ns").trim_end_matches("_bytes"));
-    let becomes = [
-        (format!("a_{measure}"), "before_ns"),
-        (format!("b_{measure}"), "now_ns"),
-        (format!("change_{measure}"), "change_ns"),
-        (ratio, "change_ratio"),
-    ];
-    let columns = becomes.iter().filter_map(|(name, becomes)| {
-        let column = table.column(name)?;
-        Some(Column { name: becomes, ..column.clone() })
-    });
-    Table { columns: named.into_iter().chain(columns).collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_engine::Unit;
+    use stepscope_engine::{Column, Unit};
 
     fn operators(changes: [i64; 2]) -> Table {
         Table {

@@ -10,11 +10,11 @@ const MAX_DEPTH: usize = 4;
 
 /// What an input's files look like from outside.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Fingerprint(Vec<(PathBuf, u64, u128)>);
+pub struct Fingerprint(Vec<(PathBuf, u64, u128)>);
 
 impl Fingerprint {
     /// Of the file or folder at `path`.
-    pub(crate) fn of(path: &Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         let mut files = Vec::new();
         add(path, 0, &mut files);
         files.sort_unstable();
@@ -22,7 +22,7 @@ impl Fingerprint {
     }
 
     /// True when nothing is there.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
