@@ -9,6 +9,7 @@ mod doctor;
 mod export;
 mod failure;
 mod line_wrap;
+mod mcp;
 mod opening;
 mod output;
 mod package;
@@ -54,6 +55,7 @@ enum Command {
     Convert(convert::ConvertArguments),
     Export(export::ExportArguments),
     Recover(recover::RecoverArguments),
+    Mcp(mcp::McpArguments),
     Doctor(doctor::DoctorArguments),
 }
 
@@ -79,6 +81,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
+        Command::Mcp(arguments) => mcp::mcp(arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
     ending.unwrap_or_else(|failure| failure.report())
