@@ -48,6 +48,28 @@ def counted(path):
     return len(steps), inside, everything
 
 
+def assert_is_a_sum(told, name):
+    """What the mean step of each run consists of sums to it, and its change to the difference of the means."""
+    rows, [steps] = told["step_breakdown"]["results"], told["steps"]["results"]
+    for value in ["a_ns", "b_ns", "change_ns"]:
+        total = rows[-1][value]
+        assert sum(row[value] for row in rows if row["row"] == "class") == total, (name, value)
+        for class_row in [row for row in rows if row["row"] == "class"]:
+            parts = [row for row in rows if row["row"] == "part" and row["class"] == class_row["class"]]
+            assert sum(row[value] for row in parts) == class_row[value], (name, value, class_row["class"])
+    assert [rows[-1]["a_ns"], rows[-1]["b_ns"]] == [steps["a_mean_ns"], steps["b_mean_ns"]], name
+    assert rows[-1]["change_ns"] == steps["b_mean_ns"] - steps["a_mean_ns"], name
+
+
+@pytest.mark.skipif(not NAMES, reason="the real traces are not here")
+def test_the_difference_of_mean_steps_is_a_sum_of_classes_and_names(stepscope):
+    pairs = [(a, b) for a, b in zip(NAMES, NAMES[1:]) if counted(TRACES / a)[0] and counted(TRACES / b)[0]]
+    assert pairs
+    for a, b in pairs:
+        told = json.loads(stepscope("compare", TRACES / a, TRACES / b, "--json").stdout)
+        assert_is_a_sum(told, f"{a} {b}")
+
+
 @pytest.mark.skipif(not NAMES, reason="the real traces are not here")
 def test_a_step_has_the_kernels_that_are_launched_in_complete_steps(stepscope):
     labelled = 0
@@ -63,6 +85,7 @@ def test_a_step_has_the_kernels_that_are_launched_in_complete_steps(stepscope):
         # Each row is rounded to whole nanoseconds.
         assert sum(row["a_total_ns"] for row in rows) == pytest.approx(inside[1] / steps, abs=len(rows)), name
         [outside] = [row for row in told["outside_of_steps"]["results"] if row["name"] == "kernels"]
+        assert_is_a_sum(told, name)
         known = [whole - part for whole, part in zip(everything, inside)]
         assert [outside["a_run_count"], outside["a_run_ns"]] == known, name
     assert labelled >= 5

@@ -2,7 +2,9 @@
 //! Two runs side by side: how long steps take in each, and what a step spends on operators, kernels and modules. Of
 //! steps: how long they take in each, by how much the second's are longer, the limits of that difference, and how
 //! likely so clear a difference would be if there were none. Of operators, kernels and modules: what a step spends on
-//! each in both runs, and the change. A run counts with its complete steps: what belongs to them is summed and divided
+//! each in both runs, and the change. Of the breakdown of steps: what the mean step of each run spends on each class of
+//! `step_breakdown`, and on what the class consists of by name; the changes of classes sum to the difference of the mean
+//! steps, those of names to that of their class. A run counts with its complete steps: what belongs to them is summed and divided
 //! by their number. To a step belongs what begins in its host window on any thread of its rank, and the device work
 //! that is launched in it, or starts in it where the launch is not known. Outside of steps: what belongs to no complete
 //! step, such as cut steps and evaluation, summed over the whole run. The setting: on what each ran, as far as it was
@@ -26,7 +28,11 @@
 //! since of fewer not even all pairs hold the difference with that confidence. A run without complete steps counts as
 //! one step, which a finding says. In a window steps count that lie in it. What only one run has is said in its row; it
 //! has no ratio. With several ranks, a step is a step of one rank. In the tree `parent` is the `id` of another row, and
-//! calls of an operator by itself are a level of their own.
+//! calls of an operator by itself are a level of their own. In the breakdown of steps a moment of a class belongs to one
+//! name: of what makes the class busy, to what began last, which on one thread is the innermost. What counts as `other`
+//! belongs to the innermost Python call, module or label of the thread on which the program runs, if one was recorded, else
+//! to no name. The sums over all steps are divided such that each part is within 1 ns of its exact mean, and that the parts
+//! still sum to the mean of the whole.
 
 mod call_durations;
 mod joined;
@@ -34,6 +40,7 @@ mod operator_tree;
 mod setting;
 mod side;
 mod significance;
+mod step_breakdown;
 mod step_durations;
 mod step_times;
 
@@ -41,6 +48,7 @@ pub use significance::{Difference, difference};
 
 use crate::catalogue::definition_of;
 use crate::modules::ModuleTree;
+use crate::step_breakdown::NamedParts;
 use crate::{Joined, Needs, Outcome};
 use call_durations::OperatorDurations;
 use operator_tree::OperatorTree;
@@ -55,6 +63,8 @@ pub enum Compared {
     Steps,
     /// How many steps take how long.
     StepDurations,
+    /// What a mean step consists of.
+    StepBreakdown,
     /// Operators by name.
     Operators,
     /// How many calls of an operator take how long.
@@ -75,9 +85,10 @@ pub enum Compared {
 
 impl Compared {
     /// Everything that can be compared.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Steps,
         Self::StepDurations,
+        Self::StepBreakdown,
         Self::Operators,
         Self::OperatorDurations,
         Self::OperatorTree,
@@ -93,6 +104,7 @@ impl Compared {
         match self {
             Self::Steps => "steps",
             Self::StepDurations => "step_durations",
+            Self::StepBreakdown => "step_breakdown",
             Self::Operators => "operators",
             Self::OperatorDurations => "operator_durations",
             Self::OperatorTree => "operator_tree",
@@ -129,6 +141,7 @@ impl Compared {
             Self::OperatorDurations => [Needs::Joined(Joined::by::<OperatorDurations>()), Needs::Steps],
             Self::OperatorTree => [Needs::Rows, Needs::Joined(Joined::by::<OperatorTree>())],
             Self::Modules => [Needs::Rows, Needs::Joined(Joined::by::<ModuleTree>())],
+            Self::StepBreakdown => [Needs::Rows, Needs::Joined(Joined::by::<NamedParts>())],
         }
     }
 }
@@ -139,6 +152,7 @@ pub fn compare(of_a: &Side<'_>, of_b: &Side<'_>, what: Compared) -> Outcome {
     let mut outcome = match what {
         Compared::Steps => step_times::outcome(a, b),
         Compared::StepDurations => step_durations::outcome(a, b),
+        Compared::StepBreakdown => step_breakdown::outcome(of_a, of_b),
         Compared::OperatorDurations => call_durations::of_operators(of_a, of_b),
         Compared::KernelDurations => call_durations::of_kernels(of_a, of_b),
         Compared::OperatorTree => operator_tree::outcome(of_a, of_b),

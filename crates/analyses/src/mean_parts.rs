@@ -1,7 +1,6 @@
 //! The mean of times that are divided into parts.
 
-/// The mean of each part over `rows`; `None` without a row. Running sums are divided, not the parts themselves: that way
-/// every part is within 1 ns of its exact mean, and the rounded parts sum to the rounded mean of the whole.
+/// The mean of each part over `rows`; `None` without a row.
 pub(crate) fn mean_parts<const PARTS: usize>(rows: impl Iterator<Item = [i64; PARTS]>) -> Option<[i64; PARTS]> {
     let (mut sums, mut count) = ([0_i128; PARTS], 0_i128);
     for row in rows {
@@ -10,9 +9,17 @@ pub(crate) fn mean_parts<const PARTS: usize>(rows: impl Iterator<Item = [i64; PA
             *sum += i128::from(part);
         }
     }
+    let mut means = means_of_sums(sums, count)?;
+    Some(std::array::from_fn(|_| means.next().unwrap_or_default()))
+}
+
+/// The mean of each part, of their `sums` over `count` rows; `None` without a row. Running sums are divided, not the parts
+/// themselves: that way every part is within 1 ns of its exact mean, and so is the sum of neighbours; the rounded parts
+/// sum to the rounded mean of the whole.
+pub(crate) fn means_of_sums(sums: impl IntoIterator<Item = i128>, count: i128) -> Option<impl Iterator<Item = i64>> {
     let (mut sum, mut end_ns) = (0, 0);
     (count > 0).then(|| {
-        sums.map(|part| {
+        sums.into_iter().map(move |part| {
             sum += part;
             let begin_ns = std::mem::replace(&mut end_ns, sum / count);
             (end_ns - begin_ns) as i64

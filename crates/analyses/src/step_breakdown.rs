@@ -31,7 +31,10 @@
 //! step. And it knows communication by ten names of operators: here it is what the recording says.
 
 mod busy;
+mod named;
 mod tensorboard;
+
+pub(crate) use named::NamedParts;
 
 use crate::context::Shared;
 use crate::mean_parts::mean_parts;
@@ -88,7 +91,11 @@ columns! {
 }
 
 /// Number of classes; the last is "other".
-const CLASSES: usize = 9;
+pub(crate) const CLASSES: usize = 9;
+
+/// What the classes are called: as their columns, without the unit.
+pub(crate) const NAMES: [&str; CLASSES] =
+    ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "io", "cpu", "other"];
 
 /// The first class that is busy counts: kernel, communication, copy, fill, runtime, wait for data, file, operator.
 const ORDER: [usize; CLASSES - 1] = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -144,17 +151,23 @@ pub(crate) fn tensorboard_steps(trace: &Trace, selection: &Selection) -> Vec<Ste
     steps.filter(|step| selection.has_step(step)).collect()
 }
 
-fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
+/// When each class counts in a step: together they are the step, and none lies over another.
+fn classes_of(step: &Step, busy: &Busy) -> [IntervalSet; CLASSES] {
     let mut covered = IntervalSet::default();
-    let mut parts = [0; CLASSES];
+    let mut sets: [IntervalSet; CLASSES] = Default::default();
     for class in busy.order {
         let Some(set) = busy.class(step, class) else { continue };
         let own = set.clip(step.span);
-        parts[class] = own.subtract(&covered).total_ns();
+        sets[class] = own.subtract(&covered);
         covered = covered.union(&own);
     }
+    sets[CLASSES - 1] = IntervalSet::of(step.span).subtract(&covered);
+    sets
+}
+
+fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
+    let parts = classes_of(step, busy).map(|set| set.total_ns());
     let total_ns = step.span.duration_ns();
-    parts[CLASSES - 1] = total_ns - covered.total_ns();
     let row = from_parts(step.rank, parts);
     assert_eq!(row.total_ns, total_ns, "parts sum to the step");
     let (start_ns, is_complete) = (Some(step.span.start_ns), Some(step.is_complete));
@@ -169,7 +182,7 @@ fn average(rows: &[StepBreakdown], is_over_all: bool) -> Option<StepBreakdown> {
     Some(from_parts(rows.first()?.rank, mean_parts(rows.iter().filter(is_in).map(to_parts))?))
 }
 
-fn to_parts(row: &StepBreakdown) -> [i64; CLASSES] {
+pub(crate) fn to_parts(row: &StepBreakdown) -> [i64; CLASSES] {
     [
         row.kernel_ns,
         row.comm_ns,
@@ -223,9 +236,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
-
-    const NAMES: [&str; CLASSES] =
-        ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "io", "cpu", "other"];
 
     /// Each row as `rank/step: total = part class + …`, in us, empty parts left out.
     fn line(row: &StepBreakdown) -> String {

@@ -1,5 +1,6 @@
 //! `stepscope compare`: two runs, or two ranks of one, side by side.
 
+mod breakdown_text;
 mod fail_if;
 mod summary;
 
@@ -33,7 +34,7 @@ pub(crate) struct CompareArguments {
     /// What is now; the same again to compare two of its ranks
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// steps, step_durations, operators, operator_durations, operator_tree, kernels, kernel_durations, modules,
+    /// steps, step_durations, step_breakdown, operators, operator_durations, operator_tree, kernels, kernel_durations, modules,
     /// outside_of_steps or setting; the largest changes without it
     #[arg(long, value_name = "WHAT", value_parser = what)]
     what: Option<Compared>,
@@ -49,8 +50,8 @@ pub(crate) struct CompareArguments {
     /// Only the first N rows
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Print JSON: the rows with what they mean; without --what, those of steps, operators, kernels, modules, outside_of_steps
-    /// and setting
+    /// Print JSON: the rows with what they mean; without --what, those of steps, step_breakdown, operators, kernels, modules,
+    /// outside_of_steps and setting
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print comma-separated values
@@ -145,6 +146,7 @@ fn print_one(arguments: &CompareArguments, mut envelope: Envelope) -> Result<(),
 /// The sentence on steps and what changed most.
 fn print_all(arguments: &CompareArguments, runs: &Runs) -> Result<(), Failure> {
     let steps = runs.compared(Compared::Steps)?;
+    let breakdown = runs.compared(Compared::StepBreakdown)?;
     let sections = SECTIONS.map(|what| runs.compared(what).map(|envelope| (what, envelope)));
     let sections = sections.into_iter().collect::<Result<Vec<_>, _>>()?;
     let text = if arguments.json {
@@ -154,12 +156,12 @@ fn print_all(arguments: &CompareArguments, runs: &Runs) -> Result<(), Failure> {
         };
         let beside = [Compared::OutsideOfSteps, Compared::Setting].map(|what| Ok((what, runs.compared(what)?)));
         let beside = beside.into_iter().collect::<Result<Vec<_>, EngineError>>()?;
-        let all = std::iter::once((Compared::Steps, limited(&steps)));
+        let all = [(Compared::Steps, limited(&steps)), (Compared::StepBreakdown, limited(&breakdown))].into_iter();
         let all = all.chain(sections.iter().chain(&beside).map(|(what, envelope)| (*what, limited(envelope))));
         let fields = all.map(|(what, envelope)| format!("\"{}\":{}", what.as_str(), envelope.to_json()));
         format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","))
     } else {
-        summary_text(&steps, &sections, arguments, line_width())
+        summary_text(&steps, &breakdown, &sections, arguments, line_width())
     };
     deliver(&text, arguments.output.as_deref())
 }

@@ -50,11 +50,22 @@ fn a_comparison_says_what_changed() {
         "stepscope compare  before → now",
         "A step takes 500 µs (49.0 %) longer",
         "significant (p = 0.008)",
+        "Where the difference comes from  of the mean step, the largest changes first",
         "Operators  host self of a step, the largest changes first",
         "aten::mm",
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in:\n{text}");
     }
+    let line = |name: &str| {
+        let line =
+            text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("operators on the CPU"), "operators on the CPU 510 µs 760 µs 250 µs 49.0 %");
+    assert_eq!(line("· aten::mm"), "· aten::mm 510 µs 760 µs 250 µs 49.0 %");
+    assert_eq!(line("outside of operators"), "outside of operators 510 µs 760 µs 250 µs 49.0 %");
+    assert_eq!(line("a step"), "a step 1.02 ms 1.52 ms 500 µs 49.0 %");
+    assert!(!text.contains("waiting for data"), "it is 0 in both:\n{text}");
     assert!(!text.contains("Kernels"), "neither run has any:\n{text}");
     assert!(text.lines().all(|line| line.width() <= 100), "{text}");
     let steps = output_of(&["compare", &before, &now, "--what", "steps"]);
@@ -67,8 +78,8 @@ fn json_has_every_section_or_the_one_that_was_asked_for() {
     let [before, now, _] = runs(&folder);
     let all = json_of(&["compare", &before, &now, "--json"]);
     let names: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(names.len(), 6, "{names:?}");
-    for what in ["steps", "operators", "kernels", "modules", "outside_of_steps", "setting"] {
+    assert_eq!(names.len(), 7, "{names:?}");
+    for what in ["steps", "step_breakdown", "operators", "kernels", "modules", "outside_of_steps", "setting"] {
         assert_eq!(all[what], json_of(&["compare", &before, &now, "--what", what, "--json"]), "{what}");
     }
     assert_eq!(all["steps"]["schema"], "stepscope/1");
@@ -122,7 +133,7 @@ fn what_is_asked_wrongly_is_said() {
         (ended.code, ended.stderr)
     };
     let (code, text) = error(&["compare", trace, trace, "--what", "colours"]);
-    assert!(code == 2 && text.contains("steps, step_durations, operators"), "{text}");
+    assert!(code == 2 && text.contains("steps, step_durations, step_breakdown"), "{text}");
     let (code, text) = error(&["compare", trace, "no/trace.json"]);
     assert!(code == 1 && text.contains("at: no/trace.json"), "{text}");
     assert_eq!(error(&["compare", trace]).0, 2);

@@ -1,6 +1,7 @@
 //! What changed between two runs, on one screen.
 
 use super::CompareArguments;
+use super::breakdown_text::{breakdown_text, lines};
 use crate::color::{DIM, HEADING, HINT};
 use crate::line_wrap::wrap;
 use crate::report::{findings_text, heading, to_type};
@@ -16,9 +17,10 @@ pub(super) const SECTIONS: [Compared; 3] = [Compared::Operators, Compared::Kerne
 /// Rows of a section unless another number is asked for.
 const ROWS: usize = 10;
 
-/// The sentence on steps, then of each section the rows that changed most.
+/// The sentence on steps and where the difference comes from, then of each section the rows that changed most.
 pub(super) fn summary_text(
     steps: &Envelope,
+    breakdown: &Envelope,
     sections: &[(Compared, Envelope)],
     arguments: &CompareArguments,
     width: usize,
@@ -26,6 +28,10 @@ pub(super) fn summary_text(
     let name = fit_width(&steps.run.name, width - "stepscope compare  ".len());
     let mut text = format!("{DIM}stepscope compare{DIM:#}  {HEADING}{name}{HEADING:#}\n\n");
     sentence(steps, width - 2).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+    let lines = lines(&breakdown.results);
+    if !lines.is_empty() {
+        let _ = write!(text, "\n{}", breakdown_text(&lines, width));
+    }
     let limit = arguments.limit.unwrap_or(ROWS);
     for (what, envelope) in sections {
         text.push_str(&section(*what, &envelope.results, limit, width));
@@ -49,9 +55,14 @@ pub(super) fn summary_text(
 
 /// What the rows say, in lines.
 pub(super) fn sentence(steps: &Envelope, width: usize) -> Vec<String> {
+    says(steps).map_or_else(Vec::new, |says| wrap(says, width))
+}
+
+/// The comparison of steps in words.
+pub(crate) fn says(steps: &Envelope) -> Option<&str> {
     match steps.results.column("says").map(|column| &column.values) {
-        Some(Values::Text(says)) => says.iter().flatten().flat_map(|says| wrap(says, width)).collect(),
-        _ => Vec::new(),
+        Some(Values::Text(says)) => says.first()?.as_deref(),
+        _ => None,
     }
 }
 

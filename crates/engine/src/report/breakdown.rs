@@ -14,7 +14,7 @@ pub struct Part {
 }
 
 /// A class in words; one that has none is shown under its own name.
-pub fn class_words(class: &'static str) -> &'static str {
+pub fn class_words(class: &str) -> &str {
     match class {
         "kernel" => "compute kernels",
         "comm" | "exposed_comm" => "exposed communication",
