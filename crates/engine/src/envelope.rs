@@ -156,15 +156,19 @@ pub fn list_analyses() -> Vec<(&'static str, String)> {
     catalogue().iter().map(|analysis| (analysis.name, analysis.definition())).collect()
 }
 
-/// The analysis whose name differs from `name` in the fewest letters, when that is at most a third of them.
 fn nearest_name(name: &str) -> Option<&'static str> {
+    nearest_of(name, catalogue().iter().map(|analysis| analysis.name))
+}
+
+/// The one of `names` that has `name` in it, else the one that differs from it in the fewest letters, when that is at most
+/// a third of them.
+pub fn nearest_of<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
     let name = name.replace('-', "_").to_lowercase();
-    let distance = |analysis: &Analysis| osa_distance(&name, analysis.name);
-    let is_part = |analysis: &&Analysis| name.len() >= 3 && analysis.name.contains(&name);
-    let part = catalogue().iter().find(is_part);
-    let close = catalogue().iter().min_by_key(|analysis| distance(analysis));
-    let close = close.filter(|analysis| distance(analysis) * 3 <= analysis.name.len().max(name.len()));
-    part.or(close).map(|analysis| analysis.name)
+    let distance = |known: &&str| osa_distance(&name, known);
+    let is_part = |known: &&str| name.len() >= 3 && known.contains(&name);
+    let close = names.clone().min_by_key(distance);
+    let close = close.filter(|known| distance(known) * 3 <= known.len().max(name.len()));
+    names.clone().find(is_part).or(close)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod error;
 mod findings;
 mod fingerprint;
 mod inputs;
+mod metrics;
 mod open;
 mod opened;
 mod options;
@@ -25,12 +26,13 @@ pub use cells::{column_headings, column_words, format_cell, has_answers, is_righ
 pub use compare::{compare, largest_changes};
 pub use csv::{to_csv, to_tsv};
 pub use envelope::{
-    ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_in, find_analysis, list_analyses,
+    ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_in, find_analysis, list_analyses, nearest_of,
 };
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
 pub use fingerprint::Fingerprint;
 pub use inputs::separate;
+pub use metrics::{METRICS, Measured, Measurements, Metric};
 pub use open::{
     OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, paths_of, split_place,
 };
