@@ -29,7 +29,7 @@ const NAME_BYTES: usize = 80;
 #[derive(Serialize)]
 struct Verdict {
     run: RunRow,
-    /// What stands out, in sentences; last, that a healthy run is one.
+    /// What stands out, in sentences: the first answer, or that the run is healthy, comes first.
     says: Vec<String>,
     answers: Vec<Answer>,
     /// All answers that there are; `explain` and the table `advice` have the rest.
@@ -52,6 +52,7 @@ struct RunRow {
 struct Answer {
     id: String,
     rule: &'static str,
+    fault: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rank: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,10 +62,13 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     slice: Option<String>,
     gain_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_gain_ns: Option<i64>,
     gain_ratio: Option<f64>,
     gain_estimate: Option<&'static str>,
     says: String,
     to_do: String,
+    disproof: String,
     evidence: &'static str,
     /// Rows of the same rule for other ranks and devices, with less to gain.
     #[serde(skip_serializing_if = "is_none")]
@@ -118,7 +122,6 @@ impl Verdict {
         let steps = report.steps.as_ref();
         let coverage = &report.coverage;
         let not_judged = coverage.not_judged.first();
-        let says = report.healthy.iter().chain(&report.verdict);
         Self {
             run: RunRow {
                 name: cut_name(&report.run.name, NAME_BYTES.min(bytes)),
@@ -127,7 +130,7 @@ impl Verdict {
                 step_mean_ns: steps.map(|steps| steps.mean_ns),
                 step_source: steps.map(|steps| steps.source),
             },
-            says: says.take(sentences).map(|sentence| cut(sentence, bytes)).collect(),
+            says: report.verdict.iter().take(sentences).map(|sentence| cut(sentence, bytes)).collect(),
             answers: report.advice.iter().take(answers).map(|row| Answer::of(row, bytes)).collect(),
             answers_total: report.advice.iter().map(|row| row.others + 1).sum(),
             coverage: CoverageRow {
@@ -148,15 +151,18 @@ impl Answer {
         Self {
             id: row.id.clone(),
             rule: row.rule,
+            fault: row.fault,
             rank: row.rank,
             device: row.device,
             line: name(&row.line),
             slice: name(&row.slice),
             gain_ns: row.gain_ns,
+            own_gain_ns: row.own_gain_ns.filter(|own_ns| Some(*own_ns) != row.gain_ns),
             gain_ratio: row.gain_ratio,
             gain_estimate: row.gain_estimate,
             says: cut(&row.says, bytes),
             to_do: cut(row.to_do, bytes),
+            disproof: cut(row.disproof, bytes),
             evidence: row.evidence,
             others: row.others,
         }
