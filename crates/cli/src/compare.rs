@@ -4,13 +4,17 @@ mod breakdown_text;
 mod fail_if;
 mod summary;
 
+pub(crate) use breakdown_text::{Line, as_table, breakdown_text, lines};
+pub(crate) use fail_if::{is_beyond, slower_by};
+pub(crate) use summary::says;
+
 use crate::Ending;
 use crate::analyze::envelope_text;
+use crate::condition::Condition;
 use crate::failure::Failure;
 use crate::opening;
 use crate::output::{deliver, line_width};
 use clap::Args;
-use fail_if::Condition;
 use std::path::PathBuf;
 use stepscope_engine::{self as engine, Compared, EngineError, Envelope, OpenOptions, OpenedRun, Selection};
 use stepscope_export as export;
@@ -67,7 +71,7 @@ pub(crate) struct CompareArguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// End with 3 when steps are that much longer (>) or shorter (<), and it is significant: 'step_ns > +3%', 'step_ns > 5ms'
-    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
+    #[arg(long, value_name = "CONDITION", value_parser = fail_if::parse)]
     fail_if: Option<Condition>,
 }
 
@@ -84,7 +88,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Ending {
         None => print_all(arguments, &runs)?,
     }
     match &arguments.fail_if {
-        Some(condition) if condition.holds(&runs.compared(Compared::Steps)?)? => Ok(HELD),
+        Some(condition) if fail_if::holds(condition, &runs.compared(Compared::Steps)?)? => Ok(HELD),
         _ => Ok(0),
     }
 }

@@ -2,8 +2,10 @@
 
 mod analyze;
 mod bar;
+mod check;
 mod color;
 mod compare;
+mod condition;
 mod convert;
 mod doctor;
 mod export;
@@ -42,6 +44,7 @@ Examples:
   stepscope report trace.json.gz           the same for a trace of the PyTorch profiler
   stepscope view trace.json.gz             look at it in the browser
   stepscope compare runs/a runs/b          what changed, and whether it may be chance
+  stepscope check runs/b --against runs/a  whether limits hold, for a pipeline
   stepscope analyze                        list the analyses";
 
 #[derive(Subcommand)]
@@ -51,6 +54,7 @@ enum Command {
     View(view::ViewArguments),
     Analyze(analyze::AnalyzeArguments),
     Compare(compare::CompareArguments),
+    Check(check::CheckArguments),
     #[command(visible_alias = "merge")]
     Convert(convert::ConvertArguments),
     Export(export::ExportArguments),
@@ -60,7 +64,8 @@ enum Command {
 }
 
 /// Runs the command that `args` spell, where `args[0]` is the program's own name, and returns its exit code: 0 good,
-/// 1 failure, 2 wrong usage, 3 what `compare --fail-if` asks for; `record` passes the code of the program it ran.
+/// 1 failure, 2 wrong usage, 3 where `check` finds that something does not hold, or `compare --fail-if` that it
+/// does; `record` passes the code of the program it ran.
 ///
 /// Writes to standard output and standard error; a reader that goes away ends the command quietly.
 pub fn main_with_args(args: Vec<OsString>) -> i32 {
@@ -78,6 +83,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::View(arguments) => view::view(arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),

@@ -139,7 +139,7 @@ fn no_line_is_wider_than_a_hundred_columns_and_none_has_colours() {
 
 #[test]
 fn help_fits_and_has_an_example() {
-    for command in ["record", "report", "analyze", "compare", "convert", "recover", "doctor"] {
+    for command in ["record", "report", "analyze", "compare", "check", "convert", "recover", "doctor"] {
         let help = output_of(&[command, "--help"]);
         assert!(help.contains("Example"), "{help}");
         assert!(help.contains(&format!("\n  stepscope {command}")), "{help}");

@@ -32,7 +32,10 @@ pub use destination::Destination;
 pub use error::ExportError;
 pub use format::Format;
 pub use html::report_html;
-pub use markdown::{report_markdown, result_markdown};
+pub use markdown::{
+    code as markdown_code, escaped as markdown_escaped, findings_markdown, report_markdown, result_markdown,
+    table_markdown,
+};
 pub use memory_timeline::save_memory_timeline;
 pub use numbers::report_numbers;
 pub use perfetto::write_perfetto;

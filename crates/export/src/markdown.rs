@@ -90,7 +90,8 @@ fn top_markdown(title: &str, top: &Top) -> String {
     format!("## {title}\n\n{shown} of {count}, by `{}`.\n\n{}", top.by, table_markdown(&top.table))
 }
 
-fn findings_markdown(findings: &[FindingRow]) -> String {
+/// Findings as a section; nothing without any.
+pub fn findings_markdown(findings: &[FindingRow]) -> String {
     if findings.is_empty() {
         return String::new();
     }
@@ -103,7 +104,7 @@ fn findings_markdown(findings: &[FindingRow]) -> String {
 }
 
 /// A table with numbers at the right; columns without any answer are left out.
-fn table_markdown(table: &Table) -> String {
+pub fn table_markdown(table: &Table) -> String {
     let shown: Vec<&Column> = table.columns.iter().filter(|column| has_answers(column)).collect();
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let align = |column: &&Column| if is_right_aligned(column) { "---:" } else { "---" };
@@ -123,7 +124,7 @@ fn table_markdown(table: &Table) -> String {
 }
 
 /// Text that Markdown shows as it is.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for character in printable(text).chars() {
         match character {
@@ -140,7 +141,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Text in a span of code, whatever backquotes it has.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = printable(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);

@@ -1,74 +1,46 @@
 //! `--fail-if`: a limit for what steps may take longer, for a program that reads the exit code.
 
+use crate::condition::{Condition, Limit, Operator};
 use crate::failure::Failure;
 use stepscope_engine::{Column, Envelope, Values};
 
-/// By how much steps may differ.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Condition {
-    is_more: bool,
-    limit: Limit,
+/// `step_ns > +3%`, `step_ns < -5 ms`.
+pub(super) fn parse(text: &str) -> Result<Condition, String> {
+    let wrong = || "expected for example 'step_ns > +3%' or 'step_ns > 5ms'".to_string();
+    let condition = Condition::parse(text).map_err(|_| wrong())?;
+    let is_of_time = matches!(condition.limit, Limit::Ratio(_) | Limit::Nanoseconds(_));
+    let is_known = condition.name == "step_ns" && is_of_time;
+    is_known.then_some(condition).ok_or_else(wrong)
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Limit {
-    /// Of the median before.
-    Ratio(f64),
-    Nanoseconds(f64),
+/// The condition that steps take longer by more than `limit`, which was `typed` so.
+pub(crate) fn slower_by(limit: Limit, typed: String) -> Condition {
+    Condition { name: "step_ns".into(), operator: Operator::More, limit, typed }
 }
 
-/// As they are printed, and as they are typed: with either of the two letters that look like µ.
-const UNITS: [(&str, f64); 8] =
-    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3_600e9)];
+/// Whether steps differ by more than the limit, and that is significant; `None` when that cannot be told.
+pub(crate) fn is_beyond(condition: &Condition, steps: &Envelope) -> Option<bool> {
+    let column = |name: &str| steps.results.column(name);
+    let changed = match condition.limit {
+        Limit::Ratio(_) => column("change_ratio").and_then(number),
+        _ => column("change_ns").and_then(number),
+    };
+    let is_significant = match column("is_significant").map(|column| &column.values) {
+        Some(Values::Bool(values)) => values.first().copied().flatten(),
+        _ => None,
+    };
+    Some(is_significant? && condition.holds(changed?))
+}
 
-impl Condition {
-    /// `step_ns > +3%`, `step_ns < -5 ms`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || "expected for example 'step_ns > +3%' or 'step_ns > 5ms'".to_string();
-        let rest = text.trim().strip_prefix("step_ns").ok_or_else(wrong)?.trim_start();
-        let is_more = match rest.chars().next() {
-            Some('>') => true,
-            Some('<') => false,
-            _ => return Err(wrong()),
-        };
-        let value = rest[1..].trim();
-        let end = value.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c))).unwrap_or(value.len());
-        let (number, unit) = (value[..end].parse::<f64>().map_err(|_| wrong())?, value[end..].trim());
-        let limit = match unit {
-            "%" => Limit::Ratio(number / 100.0),
-            unit => {
-                let known = UNITS.iter().find(|(name, _)| *name == unit);
-                Limit::Nanoseconds(number * known.ok_or_else(wrong)?.1)
-            }
-        };
-        Ok(Self { is_more, limit })
-    }
-
-    /// Whether steps differ by more than the limit, and that is significant.
-    ///
-    /// # Errors
-    /// When that cannot be told.
-    pub(super) fn holds(&self, steps: &Envelope) -> Result<bool, Failure> {
-        let column = |name: &str| steps.results.column(name);
-        let (changed, limit) = match self.limit {
-            Limit::Ratio(limit) => (column("change_ratio").and_then(number), limit),
-            Limit::Nanoseconds(limit) => (column("change_ns").and_then(number), limit),
-        };
-        let is_significant = match column("is_significant").map(|column| &column.values) {
-            Some(Values::Bool(values)) => values.first().copied().flatten(),
-            _ => None,
-        };
-        match (changed, is_significant) {
-            (Some(changed), Some(is_significant)) => {
-                let is_beyond = if self.is_more { changed > limit } else { changed < limit };
-                Ok(is_significant && is_beyond)
-            }
-            _ => {
-                let failure = Failure::new("--fail-if cannot be evaluated: both runs need at least two complete steps");
-                Err(failure.at(&steps.run.name).hint("record more steps, or label them"))
-            }
-        }
-    }
+/// As [`is_beyond`].
+///
+/// # Errors
+/// When that cannot be told.
+pub(super) fn holds(condition: &Condition, steps: &Envelope) -> Result<bool, Failure> {
+    is_beyond(condition, steps).ok_or_else(|| {
+        let failure = Failure::new("--fail-if cannot be evaluated: both runs need at least two complete steps");
+        failure.at(&steps.run.name).hint("record more steps, or label them")
+    })
 }
 
 /// The first value of a column.
@@ -85,19 +57,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_condition_has_a_limit_with_its_unit() {
-        let more = |limit| Ok(Condition { is_more: true, limit });
-        assert_eq!(Condition::parse("step_ns > +3%"), more(Limit::Ratio(0.03)));
-        assert_eq!(Condition::parse("step_ns>2.5 ms"), more(Limit::Nanoseconds(2.5e6)));
-        for unit in ["us", "µs", "μs"] {
-            assert_eq!(Condition::parse(&format!("step_ns > 5 {unit}")), more(Limit::Nanoseconds(5e3)));
-        }
-        let less = Condition { is_more: false, limit: Limit::Ratio(-0.1) };
-        assert_eq!(Condition::parse(" step_ns < -10 %"), Ok(less));
-        for wrong in
-            ["", "step_ns", "step_ns > 3", "step_ns = 3%", "loss > 3%", "step_ns > %", "step_ns > 1-2%", "step_ns > 3é"]
-        {
-            assert!(Condition::parse(wrong).is_err(), "{wrong}");
+    fn a_limit_is_one_of_steps() {
+        assert_eq!(parse("step_ns > +3%"), Ok(slower_by(Limit::Ratio(0.03), "+3 %".into())));
+        assert!(parse("step_ns < -5 ms").is_ok());
+        for wrong in ["", "step_ns", "step_ns > 3", "step_ns = 3%", "loss > 3%", "step_ns > 3GiB"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
     }
 }
