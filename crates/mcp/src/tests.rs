@@ -102,7 +102,7 @@ fn an_empty_trace_is_no_healthy_run() {
 }
 
 fn result(texts: Vec<String>) -> Envelope {
-    let (names, numbers): (Vec<_>, Vec<_>) = texts.into_iter().zip(0_i64..).map(|(text, row)| (text, row)).unzip();
+    let (names, numbers): (Vec<_>, Vec<_>) = texts.into_iter().zip(0_i64..).unzip();
     let name = Column::new("name", Unit::Text, "", names.iter().map(|name| Some(name.as_str())).collect());
     let total = Column::new("total_ns", Unit::Nanoseconds, "", numbers.into_iter().map(Some).collect());
     let run = OpenedRun::of(drawn(""));
