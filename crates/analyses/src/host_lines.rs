@@ -112,7 +112,7 @@ impl HostTime {
         counts.map(part).collect()
     }
 
-    /// The time that some of the samples stand for: for each, what of it is between the sample before and this one.
+    /// The time that some of the samples stand for: for each, the part between the sample before and this one.
     pub(crate) fn before(&self, trace: &Trace, samples: &[&StackSample]) -> IntervalSet {
         let all = samples_of(trace, self.track);
         let before = |sample: &&StackSample| {

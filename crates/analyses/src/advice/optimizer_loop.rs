@@ -83,7 +83,7 @@ mod tests {
     use crate::advice::tests::{check, drawn_us, rename};
     use stepscope_trace::Trace;
 
-    /// Five steps whose optimizer runs `f` and `g` for each of so many parameters.
+    /// Five steps whose optimizer runs `f` and `g` for each of its parameters.
     fn updating(parameters: usize, column_us: usize) -> Trace {
         let ops = format!("{}{}", "m".repeat(400), "fg..".repeat(parameters));
         let label = format!("{}{}", ".".repeat(400), "o".repeat(4 * parameters));
