@@ -117,7 +117,8 @@ fn of_lane(trace: &Trace, lane: TrackId) -> Thread {
     Thread { sets }
 }
 
-/// The thread of each process that something is recorded of for the longest time: where the program runs.
+/// The thread of each process that something is recorded of for the longest time: where the program runs. Collectives that
+/// a thread of the backend carries out are none of it.
 pub(crate) struct MainThreads(pub(crate) BTreeMap<ProcessId, TrackId>);
 
 impl Shared for MainThreads {
@@ -140,10 +141,14 @@ fn main_threads(trace: &Trace) -> BTreeMap<ProcessId, TrackId> {
     longest.into_iter().map(|(process, (_, track))| (process, track)).collect()
 }
 
-/// Time in which a slice is open on the first lane.
+/// Time in which a slice is open on the first lane that is not the work of a collective.
 fn recorded_ns(trace: &Trace, track: TrackId) -> i64 {
+    let is_work = |id: SliceId| {
+        let says = || trace.collectives.binary_search_by_key(&id, |said| said.slice).is_ok();
+        trace.slices.kind(id) == SliceKind::Annotation && says()
+    };
     let outermost = trace.tracks[track.index()].slice_ids().filter(|id| trace.slices.depth[id.index()] == 0);
-    outermost.fold(0_i64, |sum, id| sum.saturating_add(trace.slices.dur_ns[id.index()]))
+    outermost.filter(|id| !is_work(*id)).fold(0_i64, |sum, id| sum.saturating_add(trace.slices.dur_ns[id.index()]))
 }
 
 /// When the profiler itself took time, by process.
@@ -238,7 +243,16 @@ pub(crate) fn sweep_innermost(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use stepscope_trace::drawn::drawn;
+    use stepscope_trace::drawn::{drawn, drawn_with_collectives};
+
+    #[test]
+    fn what_a_backend_carries_out_is_not_where_the_program_runs() {
+        let drawing = "rank 0 cpu 1 aa.a....\nrank 0 label 2 ..wwww.w";
+        let main = |trace: &Trace| main_threads(trace).into_values().collect::<Vec<_>>();
+        assert_eq!(main(&drawn(drawing)), [TrackId(1)]);
+        let works = [("w", SliceKind::Annotation, ("allreduce", "Float", Some(1), None))];
+        assert_eq!(main(&drawn_with_collectives(drawing, &works)), [TrackId(0)]);
+    }
 
     proptest! {
         #[test]
