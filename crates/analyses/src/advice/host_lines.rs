@@ -2,7 +2,7 @@
 //! for others.
 
 use super::facts::{Facts, share};
-use super::lines::line_of;
+use super::lines::{line_of, outermost_first};
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::HostTime;
@@ -94,7 +94,8 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
     // Also if there were less of it than samples say, by two standard errors.
     share(ns - 2 * time.error_ns(count), time.steps.total_ns(), THRESHOLD)?;
     let row = share(ns, time.steps.total_ns(), THRESHOLD)?;
-    let (line, part) = line_of(trace, &samples)?;
+    let stacks: Vec<_> = samples.iter().map(|sample| outermost_first(trace, sample)).collect();
+    let (line, part) = line_of(trace, &stacks)?;
     let at = match part {
         part if part > 0.995 => quoted(&line),
         part => format!("{} for {} of it", quoted(&line), format_ratio(part)),

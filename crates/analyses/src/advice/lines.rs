@@ -29,21 +29,33 @@ pub(super) fn with_line(facts: &Facts, row: Advice) -> Advice {
     if inside.len() < LEAST_SAMPLES {
         return row;
     }
-    Advice { line: line_of(facts.trace, &inside).map(|(line, _)| line), ..row }
+    let stacks: Vec<Vec<StringId>> =
+        inside.into_iter().map(|sample| own_frames(facts.trace, outermost_first(facts.trace, sample))).collect();
+    Advice { line: line_of(facts.trace, &stacks).map(|(line, _)| line), ..row }
 }
 
-/// Where most of the samples are: the deepest function that still has most of them, at the line that it is in most often;
-/// and what part of the samples that is.
-pub(super) fn line_of(trace: &Trace, samples: &[&StackSample]) -> Option<(String, f64)> {
-    // Outermost first.
-    let stacks: Vec<Vec<StringId>> = samples
-        .iter()
-        .filter_map(|sample| {
-            let mut frames: Vec<StringId> = trace.stacks.frames(sample.stack?).collect();
-            frames.reverse();
-            Some(frames)
-        })
-        .collect();
+/// The frames of a sample; none where its stack could not be read.
+pub(super) fn outermost_first(trace: &Trace, sample: &StackSample) -> Vec<StringId> {
+    let mut frames: Vec<StringId> = sample.stack.into_iter().flat_map(|stack| trace.stacks.frames(stack)).collect();
+    frames.reverse();
+    frames
+}
+
+/// A stack without what PyTorch runs at its end: its compiler calls much that is not its own. Where it is all PyTorch's, all
+/// of it.
+fn own_frames(trace: &Trace, mut stack: Vec<StringId>) -> Vec<StringId> {
+    let is_in = |frame: &StringId, folder: &str| trace.strings.get(*frame).starts_with(folder);
+    // Compiled code is called from one of its files.
+    let compiles = |frame: &StringId| is_in(frame, "torch/_dynamo/") && !is_in(frame, "torch/_dynamo/eval_frame.py");
+    let compiler = stack.iter().position(compiles);
+    let own = stack[..compiler.unwrap_or(stack.len())].iter().rposition(|frame| !is_in(frame, "torch/"));
+    stack.truncate(own.map_or(stack.len(), |last| last + 1));
+    stack
+}
+
+/// Where most of the samples are, by their stacks: the deepest function that still has most of them, at the line that it is
+/// in most often; and what part of the samples that is.
+pub(super) fn line_of(trace: &Trace, stacks: &[Vec<StringId>]) -> Option<(String, f64)> {
     let function = |frame: StringId| function_of(trace.strings.get(frame));
     let (mut inside, mut found) = (stacks.iter().collect::<Vec<_>>(), None);
     for depth in 0.. {
@@ -53,14 +65,14 @@ pub(super) fn line_of(trace: &Trace, samples: &[&StackSample]) -> Option<(String
         }
         let most = counts.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
         let Some((deepest, count)) = most else { break };
-        if (count as f64) < PART_OF_PLACE * samples.len() as f64 {
+        if (count as f64) < PART_OF_PLACE * stacks.len() as f64 {
             break;
         }
         inside.retain(|stack| stack.len() > depth && function(stack[depth]) == deepest);
         let mut lines: FxHashMap<StringId, usize> = FxHashMap::default();
         inside.iter().for_each(|stack| *lines.entry(stack[depth]).or_default() += 1);
         let line = lines.into_iter().max_by_key(|(line, count)| (*count, std::cmp::Reverse(*line)));
-        found = line.map(|(line, _)| (trace.strings.get(line).to_string(), count as f64 / samples.len() as f64));
+        found = line.map(|(line, _)| (trace.strings.get(line).to_string(), count as f64 / stacks.len() as f64));
     }
     found
 }
@@ -73,6 +85,7 @@ fn function_of(frame: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::own_frames;
     use crate::Selection;
     use crate::advice::advice;
     use crate::advice::loops::tests::repeated;
@@ -87,6 +100,20 @@ mod tests {
         trace.roles.push((name, SliceRole::GarbageCollection));
         let rows = advice(&trace, &Selection::default());
         rows.into_iter().find(|row| row.rule.as_str() == "host.gc").and_then(|row| row.line)
+    }
+
+    #[test]
+    fn what_pytorch_runs_is_not_the_programs_line() {
+        let mut trace = drawn_us("", 1);
+        let mut kept = |frames: &[&str]| {
+            let stack = frames.iter().map(|frame| trace.strings.intern(frame)).collect();
+            own_frames(&trace, stack).len()
+        };
+        assert_eq!(kept(&["main.py(1): main", "torch/optim/sgd.py(3): step"]), 1);
+        assert_eq!(kept(&["main.py(1): main", "torch/_dynamo/a.py(3): b", "dis.py(4): dis"]), 1);
+        assert_eq!(kept(&["main.py(1): main", "torch/_dynamo/eval_frame.py(3): b", "model.py(4): forward"]), 3);
+        assert_eq!(kept(&["main.py(1): main", "torch/nn/a.py(3): b", "model.py(4): forward"]), 3);
+        assert_eq!(kept(&["torch/optim/sgd.py(3): step"]), 1);
     }
 
     #[test]
