@@ -27,9 +27,10 @@
 //! A gain that cannot be estimated is absent, and such rows come last. Devices that work for less than a millisecond are
 //! not judged. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
 //! nothing. Rules that compare ranks judge all ranks of the run, whichever are asked for, and say nothing of a run of one
-//! rank. Communication in which a rank waits for one that such a rule names is that rule's, and no gain of `comm.exposed`
-//! and `comm.overlap`.
+//! rank. Communication in which a rank waits for one that such a rule names is that rule's, and no gain of rules about
+//! communication.
 
+mod barriers;
 mod batch_waits;
 mod blocking_output;
 mod checkpoints;
@@ -63,11 +64,13 @@ mod memory_fragmentation;
 mod memory_growth;
 mod memory_near_full;
 mod metadata_calls;
+mod no_sync;
 mod open_storm;
 mod optimizer_loop;
 mod owners;
 mod page_faults;
 mod pageable_copies;
+mod parameter_search;
 mod pauses;
 mod profiler_overhead;
 mod queue_wait;
@@ -78,7 +81,9 @@ mod rules;
 mod short_kernels;
 mod slow_file;
 mod slow_folder;
+mod small_buckets;
 mod small_io;
+mod step_calls;
 mod step_operators;
 mod step_parts;
 mod step_slower;

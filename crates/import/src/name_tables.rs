@@ -68,6 +68,8 @@ fn role_of(name: &str) -> Option<SliceRole> {
         "_c10d_functional::wait_tensor" | "c10d_functional::wait_tensor" => Some(SliceRole::CollectiveWait),
         // As the recorder and `torch.profiler` call it.
         "Python GC" => Some(SliceRole::GarbageCollection),
+        "DistributedDataParallel.forward" => Some(SliceRole::DistributedForward),
+        "torch.distributed.ddp.reducer::search_unused_parameters" => Some(SliceRole::ParameterSearch),
         _ if is_device_allocation(name) => Some(SliceRole::DeviceAllocation),
         // Most names are no function's.
         _ if name.contains(".py(") && CHECKPOINT_FUNCTIONS.has(name) => Some(SliceRole::CheckpointWrite),
@@ -255,6 +257,9 @@ mod tests {
         assert_eq!(role_of("_c10d_functional::wait_tensor"), Some(SliceRole::CollectiveWait));
         assert_eq!(role_of("_c10d_functional::all_reduce"), None);
         assert_eq!(role_of("Python GC"), Some(SliceRole::GarbageCollection));
+        assert_eq!(role_of("DistributedDataParallel.forward"), Some(SliceRole::DistributedForward));
+        let search = "torch.distributed.ddp.reducer::search_unused_parameters";
+        assert_eq!(role_of(search), Some(SliceRole::ParameterSearch));
         let names = ["cudaMalloc", "cudaFreeHost", "hipFree", "cudaMallocAsync", "cuMemMap", "cudaMemcpyAsync"];
         let is_allocation = names.map(|name| role_of(name) == Some(SliceRole::DeviceAllocation));
         assert_eq!(is_allocation, [true, true, true, false, true, false]);

@@ -19,6 +19,10 @@ pub enum SliceRole {
     Reader,
     /// A function of Python that writes a checkpoint.
     CheckpointWrite,
+    /// The forward pass of a model whose gradients `DistributedDataParallel` reduces.
+    DistributedForward,
+    /// `DistributedDataParallel` searches a graph for parameters that it does not use.
+    ParameterSearch,
 }
 
 impl SliceRole {
@@ -30,6 +34,9 @@ impl SliceRole {
             Self::DeviceAllocation => kind.is_api_call(),
             Self::Compute | Self::Reader => kind == SliceKind::Annotation,
             Self::CheckpointWrite => kind == SliceKind::PythonFunction,
+            Self::DistributedForward | Self::ParameterSearch => {
+                matches!(kind, SliceKind::Op | SliceKind::Annotation)
+            }
         }
     }
 }

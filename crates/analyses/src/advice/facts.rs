@@ -4,6 +4,7 @@ use super::batch_waits::{BatchWaits, batch_waits};
 use super::kernel_work::{KernelWork, kernel_work};
 use super::loops::{Loop, loops};
 use super::pauses::{Pause, Pauses, pauses};
+use super::step_calls::{StepCall, step_calls};
 use super::step_operators::{StepOp, step_operators};
 use super::{Advice, GainEstimate, Lacks, Place};
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
@@ -48,6 +49,7 @@ pub(super) struct Facts<'a> {
     longest_communication: OnceCell<LongestEvents>,
     loops: OnceCell<Vec<Loop>>,
     step_operators: OnceCell<Vec<Vec<StepOp>>>,
+    step_calls: OnceCell<Vec<Vec<StepCall>>>,
 }
 
 /// The longest of some device events, by rank and device.
@@ -72,6 +74,7 @@ impl<'a> Facts<'a> {
             longest_communication: OnceCell::new(),
             loops: OnceCell::new(),
             step_operators: OnceCell::new(),
+            step_calls: OnceCell::new(),
         }
     }
 
@@ -190,6 +193,17 @@ impl<'a> Facts<'a> {
             return Err(Lacks("no operators in steps"));
         }
         Ok(loops.iter().zip(operators.iter().map(Vec::as_slice)))
+    }
+
+    /// The same, each with the collectives that its steps ask for.
+    pub(super) fn step_calls(&self) -> Result<impl Iterator<Item = (&Loop, &[StepCall])>, Lacks> {
+        let loops = self.loops()?;
+        let of_loops = || loops.iter().map(|of| step_calls(self.context, of)).collect();
+        let calls = self.step_calls.get_or_init(of_loops);
+        if calls.iter().all(Vec::is_empty) {
+            return Err(Lacks("no collectives in steps"));
+        }
+        Ok(loops.iter().zip(calls.iter().map(Vec::as_slice)))
     }
 
     /// The ranks asked for.

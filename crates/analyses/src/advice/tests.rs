@@ -9,15 +9,20 @@ use stepscope_trace::{
     TraceBuilder, Track, TrackKind,
 };
 
-/// A drawing in which a column is `column_us` microseconds.
-pub(super) fn drawn_us(drawing: &str, column_us: usize) -> Trace {
-    let stretched = |line: &str| {
+/// A drawing whose columns are `column_us` wide.
+pub(super) fn stretched(drawing: &str, column_us: usize) -> String {
+    let line = |line: &str| {
         let (head, cells) = line.trim().rsplit_once(' ').expect("a row ends with its cells");
         let cells: String =
             cells.chars().map(|cell| cell.to_string().repeat(if cell == '|' { 1 } else { column_us })).collect();
         format!("{head} {cells}\n")
     };
-    drawn(&drawing.lines().filter(|line| !line.trim().is_empty()).map(stretched).collect::<String>())
+    drawing.lines().filter(|line| !line.trim().is_empty()).map(line).collect()
+}
+
+/// A drawing in which a column is `column_us` microseconds.
+pub(super) fn drawn_us(drawing: &str, column_us: usize) -> Trace {
+    drawn(&stretched(drawing, column_us))
 }
 
 /// A drawing of which a column is a millisecond.
