@@ -77,6 +77,7 @@ mod queue_wait;
 mod random_reads;
 mod ranks;
 mod recomputed;
+mod restarted_workers;
 mod rules;
 mod short_kernels;
 mod slow_file;

@@ -14,6 +14,7 @@ pub(super) const RULES: &[Rule] = &[
     metadata_calls::RULE,
     small_io::RULE,
     page_faults::RULE,
+    restarted_workers::RULE,
     main_process_batches::RULE,
     loader_workers::FEW,
     loader_workers::MANY,

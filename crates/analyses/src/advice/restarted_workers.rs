@@ -1,0 +1,137 @@
+//! The loader ends its workers with each pass over the data, and starts new ones.
+//!
+//! ```text
+//! workers      ·aaa··bbb············ccc··
+//! main thread  ···n·····n··eee········nn·    e finds the end of a pass, the last n waits for new workers
+//! restart      ············███████████···
+//! ```
+
+use super::facts::Facts;
+use super::loops::Loop;
+use super::words::counted;
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use crate::batches::{Batch, Batches, PlacedRange};
+use crate::host_threads::{Doing, Threads};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{ProcessId, SliceId};
+
+/// Passes that begin in the steps; fewer are no habit.
+const LEAST_RESTARTS: usize = 3;
+
+pub(super) const RULE: Rule = Rule {
+    code: "input.restarted_workers",
+    fault: "The loader's workers are started again for each pass",
+    disproof: "Steps are as long with `persistent_workers=True`.",
+    evidence: "io_workers",
+    to_do: "Pass `persistent_workers=True` to the `DataLoader`, or make passes longer: a sampler that goes over the data \
+            several times (`RandomSampler(replacement=True, num_samples=…)`), and evaluation with a loader of its own that \
+            is kept.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let loops = facts.loops()?;
+    let batches: &Batches = facts.context.get();
+    if batches.batches.iter().all(|batch| batch.fetch.said.worker.is_none()) {
+        return Err(Lacks("no workers of a loader are recorded"));
+    }
+    Ok(loops.iter().filter_map(|of| of_loop(facts, of, batches)).collect())
+}
+
+/// Which process made the batch that a wait took, of the worker with which number.
+type Makers = FxHashMap<SliceId, (ProcessId, i64)>;
+
+fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
+    let (trace, thread) = (facts.trace, of.thread?);
+    let maker =
+        |batch: &Batch| Some((batch.next.as_ref()?.said.slice, (batch.fetch.process, batch.fetch.said.worker?)));
+    let makers: Makers = batches.batches.iter().filter_map(maker).collect();
+    let nexts: Vec<&PlacedRange> =
+        batches.nexts.iter().filter(|next| next.process == of.process && next.thread == thread).collect();
+    // The last process of each worker.
+    let mut known: FxHashMap<i64, ProcessId> = FxHashMap::default();
+    let (mut waits, mut restarts, mut before) = (Vec::<(Span, SliceId)>::new(), 0, None::<&PlacedRange>);
+    for next in nexts {
+        if let Some((process, worker)) = makers.get(&next.said.slice)
+            && known.insert(*worker, *process).is_some_and(|other| other != *process)
+            && of.has(next.span.end_ns - 1)
+        {
+            // What found the end of the pass before waited for its workers.
+            let end = before.filter(|before| !makers.contains_key(&before.said.slice));
+            restarts += usize::from(end.is_some());
+            let first = end.unwrap_or(next);
+            waits.push((Span::new(first.span.start_ns, next.span.end_ns), first.said.slice));
+        }
+        before = Some(next);
+    }
+    let workers = known.len() as i64;
+    let (_, longest) = *waits.iter().max_by_key(|(span, slice)| (span.duration_ns(), Reverse(*slice)))?;
+    let spans: Vec<Span> = waits.into_iter().map(|(span, _)| span).collect();
+    let operators = facts.context.get::<Threads>().get(trace, thread).doing(Doing::Op);
+    let exposed = IntervalSet::from_unsorted(spans).intersect(&of.windows).subtract(operators).subtract(&of.device);
+    let row = of.row(exposed.total_ns()).filter(|_| restarts >= LEAST_RESTARTS)?;
+    Some(Advice {
+        says: format!(
+            "The loader ends its {} and starts anew {} in {} steps: until the first batches are there, {} ({}) of {} pass.",
+            counted(workers, "worker"),
+            counted(restarts as i64, "time"),
+            of.steps.len(),
+            format_ns(exposed.total_ns()),
+            format_ratio(row.measured_ratio?),
+            format_ns(of.window_ns())
+        ),
+        count: Some(restarts as i64),
+        gain: Some((exposed.total_ns(), GainEstimate::Removal)),
+        place: Some(Place::of(trace, longest)),
+        time: exposed,
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, stretched};
+    use crate::batches::tests::with_batches;
+    use stepscope_trace::Trace;
+
+    /// Six steps of 1 ms, each of which takes the batch of another process, all of them worker 0; but for the first, a
+    /// step begins with a wait that finds the end of a pass.
+    fn passes(has_new_workers: bool) -> Trace {
+        let letters = ["a", "b", "c", "d", "e", "f"];
+        let steps: String = (0..6).map(|step| step.to_string().repeat(10)).collect();
+        // No worker makes `x`.
+        let waits: String = letters
+            .iter()
+            .map(|letter| if *letter == "a" { "aa........".into() } else { format!("xx..{letter}.....") })
+            .collect();
+        let mut drawing =
+            format!("rank 0 step {steps}\nrank 0 cpu 1 {}\nrank 0 input 1 {waits}\n", "......oooo".repeat(6));
+        for (step, letter) in letters.iter().enumerate() {
+            let (rank, at) = (if has_new_workers { step + 1 } else { 1 }, 10 * step);
+            drawing += &format!("rank {rank} label 1 {}{letter}\n", ".".repeat(at));
+        }
+        let mut trace = with_batches(&stretched(&drawing, 100));
+        trace.dataflow.iter_mut().filter(|range| range.worker.is_some()).for_each(|range| range.worker = Some(0));
+        trace
+    }
+
+    #[test]
+    fn workers_that_are_started_for_each_pass_are_said() {
+        check(
+            &passes(true),
+            "input.restarted_workers",
+            &[
+                "2500 of 6000 removal high: The loader ends its 1 worker and starts anew 5 times in 6 steps: until the first batches are there, 2.50 ms (41.7 %) of 6.00 ms pass.",
+            ],
+        );
+        check(&passes(true), "input.dataloader", &[]);
+    }
+
+    #[test]
+    fn workers_that_are_kept_are_healthy() {
+        check(&passes(false), "input.restarted_workers", &[]);
+    }
+}
