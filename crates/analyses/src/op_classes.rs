@@ -11,7 +11,7 @@ use stepscope_base::{StringId, StringTable};
 const TABLE: &str = include_str!("../data/operators.txt");
 
 /// The category of operators that the table does not know.
-const UNKNOWN: &str = "custom";
+pub(crate) const UNKNOWN: &str = "custom";
 
 /// The category of copies.
 pub(crate) const COPY: &str = "copy";

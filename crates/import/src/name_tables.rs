@@ -70,6 +70,8 @@ fn role_of(name: &str) -> Option<SliceRole> {
         "Python GC" => Some(SliceRole::GarbageCollection),
         "DistributedDataParallel.forward" => Some(SliceRole::DistributedForward),
         "torch.distributed.ddp.reducer::search_unused_parameters" => Some(SliceRole::ParameterSearch),
+        "_compile.compile_inner (dynamo_timed)" => Some(SliceRole::Compilation),
+        _ if name.starts_with("Torch-Compiled Region: ") => Some(SliceRole::CompiledRegion),
         _ if is_device_allocation(name) => Some(SliceRole::DeviceAllocation),
         // Most names are no function's.
         _ if name.contains(".py(") && CHECKPOINT_FUNCTIONS.has(name) => Some(SliceRole::CheckpointWrite),
@@ -260,6 +262,8 @@ mod tests {
         assert_eq!(role_of("DistributedDataParallel.forward"), Some(SliceRole::DistributedForward));
         let search = "torch.distributed.ddp.reducer::search_unused_parameters";
         assert_eq!(role_of(search), Some(SliceRole::ParameterSearch));
+        assert_eq!(role_of("_compile.compile_inner (dynamo_timed)"), Some(SliceRole::Compilation));
+        assert_eq!(role_of("Torch-Compiled Region: 0/3"), Some(SliceRole::CompiledRegion));
         let names = ["cudaMalloc", "cudaFreeHost", "hipFree", "cudaMallocAsync", "cuMemMap", "cudaMemcpyAsync"];
         let is_allocation = names.map(|name| role_of(name) == Some(SliceRole::DeviceAllocation));
         assert_eq!(is_allocation, [true, true, true, false, true, false]);

@@ -23,6 +23,10 @@ pub enum SliceRole {
     DistributedForward,
     /// `DistributedDataParallel` searches a graph for parameters that it does not use.
     ParameterSearch,
+    /// `torch.compile` compiles.
+    Compilation,
+    /// Code that `torch.compile` has made of a function or of a part of it runs, with what it calls.
+    CompiledRegion,
 }
 
 impl SliceRole {
@@ -34,7 +38,7 @@ impl SliceRole {
             Self::DeviceAllocation => kind.is_api_call(),
             Self::Compute | Self::Reader => kind == SliceKind::Annotation,
             Self::CheckpointWrite => kind == SliceKind::PythonFunction,
-            Self::DistributedForward | Self::ParameterSearch => {
+            Self::DistributedForward | Self::ParameterSearch | Self::Compilation | Self::CompiledRegion => {
                 matches!(kind, SliceKind::Op | SliceKind::Annotation)
             }
         }

@@ -26,6 +26,8 @@ pub(super) const RULES: &[Rule] = &[
     no_sync::RULE,
     small_buckets::RULE,
     barriers::RULE,
+    recompiles::RULE,
+    graph_breaks::RULE,
     recomputed::RULE,
     optimizer_loop::RULE,
     tiny_operators::RULE,
