@@ -30,6 +30,7 @@
 //! rank. Communication in which a rank waits for one that such a rule names is that rule's, and no gain of rules about
 //! communication.
 
+mod attention;
 mod barriers;
 mod batch_waits;
 mod blocking_output;
@@ -42,6 +43,7 @@ mod cpu_contention;
 mod data_parallel;
 mod dataloader;
 mod double_precision;
+mod evaluation;
 mod exposed_comm;
 mod exposed_io;
 mod facts;

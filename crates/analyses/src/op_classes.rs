@@ -22,6 +22,15 @@ pub(crate) const AUTOGRAD: &str = "autograd";
 /// The category of operators that update many parameters at once.
 pub(crate) const OPTIMIZER: &str = "optimizer";
 
+/// The category of products of matrices.
+pub(crate) const MATRIX_PRODUCT: &str = "matrix_product";
+
+/// The category of softmax.
+pub(crate) const SOFTMAX: &str = "softmax";
+
+/// The category of operators on each element by itself.
+pub(crate) const ELEMENTWISE: &str = "elementwise";
+
 /// The category of communication.
 pub(crate) const COMMUNICATION: &str = "communication";
 
@@ -29,7 +38,7 @@ pub(crate) const COMMUNICATION: &str = "communication";
 pub(crate) const NOT_LINKED: &str = "not linked";
 
 /// The categories whose work tensor cores can do.
-const TENSOR_CORE_CATEGORIES: [&str; 3] = ["matrix_product", "convolution", "attention"];
+const TENSOR_CORE_CATEGORIES: [&str; 3] = [MATRIX_PRODUCT, "convolution", "attention"];
 
 /// What is known of an operator by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

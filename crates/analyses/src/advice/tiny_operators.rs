@@ -15,7 +15,7 @@ use stepscope_trace::{SliceKind, Trace};
 /// Operators of a step in such loops; fewer are no storm.
 const LEAST_OPERATORS: i64 = 300;
 /// Their median; longer ones have enough to do.
-const SHORT_NS: i64 = 20_000;
+pub(super) const SHORT_NS: i64 = 20_000;
 /// Share of the steps.
 const THRESHOLD: f64 = 0.20;
 /// How often a loop goes round at least.
@@ -75,7 +75,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
     // The optimizer has a rule of its own, and batches are made elsewhere.
     let own = operators.chunk_by(|a, b| (a.step, a.inside.is_none()) == (b.step, b.inside.is_none()));
     let own = own.filter(|operators| operators[0].inside.is_none());
-    let rounds: Vec<Rounds> = own.flat_map(|operators| rounds(operators, &kind)).collect();
+    let rounds: Vec<Rounds> = own.flat_map(|operators| rounds(operators, kind)).collect();
     let in_rounds = || rounds.iter().flat_map(|rounds| rounds.operators);
     let (count, steps) = (in_rounds().count() as i64, of.steps.len() as i64);
     let median_ns = median(in_rounds().map(|op| op.span.duration_ns()));
