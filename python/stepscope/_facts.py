@@ -1,5 +1,6 @@
 """What is worth knowing about the process and the machine that a run was recorded on."""
 
+import functools
 import glob
 import os
 import platform
@@ -29,6 +30,16 @@ def facts_of_process(torch):
     }
     # Names of files may hold bytes that are no text.
     return {key: value.encode(errors="replace").decode() for key, value in facts.items() if value}
+
+
+def settings_of_loop(torch):
+    """What a program sets before its loop, as a dict of strings; empty ones are not known."""
+    return {
+        "torch_threads": str(torch.get_num_threads()),
+        "cpu_cores": str(len(set(_core_of_cpu().values())) or ""),
+        "cpu_cores_allowed": str(len({_core_of_cpu().get(cpu, cpu) for cpu in os.sched_getaffinity(0)})),
+        "anomaly_mode": "1" if torch.is_anomaly_enabled() else "0",
+    }
 
 
 def rank_facts_of_torch():
@@ -74,12 +85,31 @@ def _command():
 
 
 def _cpu_model():
+    if not _cpus():
+        return platform.processor()
+    return next((cpu["model name"] for cpu in _cpus() if "model name" in cpu), "")
+
+
+def _core_of_cpu():
+    """The core of each processor: one may be several of them."""
+    cores = {}
+    for cpu in _cpus():
+        number = cpu.get("processor", "")
+        if number.isdecimal():
+            cores[int(number)] = (cpu.get("physical id"), cpu.get("core id", number))
+    return cores
+
+
+@functools.cache
+def _cpus():
+    """What the system says of each processor. It is read once, before calls on files are recorded."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = (line.partition(":") for line in file)
-            return next((value.strip() for key, _, value in lines if key.strip() == "model name"), "")
+            of_each = file.read().split("\n\n")
     except OSError:
-        return platform.processor()
+        return []
+    lines = ([line.partition(":") for line in cpu.splitlines()] for cpu in of_each)
+    return [{key.strip(): value.strip() for key, _, value in cpu} for cpu in lines]
 
 
 def _gpu_models():

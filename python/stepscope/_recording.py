@@ -59,6 +59,8 @@ class _State:
     """A reason why operators are not recorded was printed."""
     is_rank_known: bool = False
     """The rank is known from torch.distributed."""
+    are_settings_known: bool = False
+    """What the program set before its loop is known."""
     fork_watcher: _Watcher | None = None
     """The object that the callback after a fork is registered for: the registry does not keep it alive."""
 
@@ -351,6 +353,8 @@ def _mark_steps():
             return
         if not _state.is_rank_known:
             _learn_rank()
+        if not _state.are_settings_known:
+            _learn_settings()
         if primary.is_stepped_by(optimizer):
             _steps.optimizer_stepped(is_on())
 
@@ -370,3 +374,10 @@ def _learn_rank():
     for key, value in facts.items():
         _recorder.set_fact(key, value)
     _state.is_rank_known = bool(facts)
+
+
+def _learn_settings():
+    """A program has made its settings when the first step ends."""
+    for key, value in _facts.settings_of_loop(_state.torch).items():
+        _recorder.set_fact(key, value)
+    _state.are_settings_known = True

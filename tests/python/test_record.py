@@ -113,6 +113,25 @@ def test_facts_of_process_and_machine(processes):
     assert facts["host"] and facts["python_version"] and facts["os"]
 
 
+def test_settings_are_those_of_the_loop(tmp_path):
+    text = """
+import os, torch
+model = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+torch.set_num_threads(1)
+torch.autograd.set_detect_anomaly(True)
+for _ in range(2):
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+"""
+    runs.record(tmp_path / "run", runs.script(text))
+    (part,) = runs.parts(tmp_path / "run")
+    facts = runs.metadata(part)["facts"]
+    assert (facts["torch_threads"], facts["cpu_cores_allowed"], facts["anomaly_mode"]) == ("1", "1", "1")
+    assert int(facts["cpu_cores"]) in range(1, int(facts["cpu_count"]) + 1)
+
+
 def test_rank_and_world_size_of_the_launcher_hold_for_every_process(processes, training):
     assert {process["rank"] for process in processes.values()} == {3}
     assert {process["facts"]["world_size"] for process in processes.values()} == {"8"}

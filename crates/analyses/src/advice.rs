@@ -83,6 +83,7 @@ mod recompiles;
 mod recomputed;
 mod restarted_workers;
 mod rules;
+mod settings;
 mod short_kernels;
 mod slow_file;
 mod slow_folder;

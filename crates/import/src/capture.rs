@@ -45,13 +45,16 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 28] = [
+const PROCESS_METADATA_KEYS: [&str; 31] = [
     "process_name",
     "rank",
     "local_rank",
     "local_world_size",
     "node_rank",
     "restart_count",
+    "cpu_cores",
+    "cpu_cores_allowed",
+    "anomaly_mode",
     "hook_refused",
     "framework_refused",
     "disturbed_by",

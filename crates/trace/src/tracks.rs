@@ -40,6 +40,23 @@ pub struct Process {
     pub process_groups: Vec<ProcessGroup>,
     /// What it moved over sockets, in all of the recording; `None` where that was not counted.
     pub sockets: Option<Sockets>,
+    /// What the program set for its loop.
+    pub settings: Settings,
+}
+
+/// What a program set for its loop; `None` where it was not recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// Threads that an operator may compute with.
+    pub threads: Option<i64>,
+    /// Cores of the machine.
+    pub cores: Option<i64>,
+    /// Those that the thread that runs the steps may use.
+    pub cores_allowed: Option<i64>,
+    /// Ranks that share the machine, at most.
+    pub ranks: Option<i64>,
+    /// Whether autograd looks for the operator that made a NaN.
+    pub is_anomaly_mode_on: Option<bool>,
 }
 
 /// What went over the sockets of a process.

@@ -36,6 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     copied::RULE,
     unfused::RULE,
     // The line is.
+    settings::THREADS,
     cpu_contention::RULE,
     host_lines::SLEEP,
     host_lines::LOCK,
@@ -62,6 +63,7 @@ pub(super) const RULES: &[Rule] = &[
     pageable_copies::RULE,
     tensor_cores::RULE,
     evaluation::RULE,
+    settings::ANOMALY_MODE,
     few_blocks::RULE,
     gemm_shapes::RULE,
     wasted_time::RULE,

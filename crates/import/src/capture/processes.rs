@@ -5,7 +5,7 @@ use crate::labels::data_parallelism;
 use crate::process_groups::{self, comm_backend};
 use std::collections::BTreeMap;
 use stepscope_capture::Capture;
-use stepscope_trace::{Process, ProcessId, TraceBuilder, Track, TrackId, TrackKind};
+use stepscope_trace::{Process, ProcessId, Settings, TraceBuilder, Track, TrackId, TrackKind};
 
 /// What tells a pid from the same number on another host or in another container.
 pub(super) type ProcessKey = ([u8; 16], u64, u64);
@@ -29,6 +29,18 @@ pub(super) fn process_of(capture: &Capture, process_keys: &[ProcessKey]) -> Proc
         comm_backend: process_groups.first().and_then(|group| comm_backend(group.backend.as_bytes())),
         process_groups,
         sockets: None,
+        settings: settings(capture),
+    }
+}
+
+fn settings(capture: &Capture) -> Settings {
+    let number = |key: &str| metadata_value(capture, key).and_then(|value| value.parse().ok());
+    Settings {
+        threads: number("torch_threads"),
+        cores: number("cpu_cores"),
+        cores_allowed: number("cpu_cores_allowed"),
+        ranks: number("local_world_size").or_else(|| number("world_size")).or(Some(1)),
+        is_anomaly_mode_on: metadata_value(capture, "anomaly_mode").map(|value| value == "1"),
     }
 }
 

@@ -1,0 +1,158 @@
+//! What a program set before its loop holds the loop up: fewer threads than there are cores for, or anomaly mode.
+
+use super::facts::Facts;
+use super::loops::Loop;
+use super::step_operators::StepOp;
+use super::words::counted;
+use super::{Advice, GainEstimate, Judged, Lacks, Priority, Rule};
+use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::Settings;
+
+/// Operators that take less have too little to share out.
+const LONG_NS: i64 = 200_000;
+
+pub(super) const THREADS: Rule = Rule {
+    code: "host.few_threads",
+    fault: "Operators compute on fewer cores than there are",
+    disproof: "Steps are as long with a thread on each core.",
+    evidence: "operators",
+    to_do: "Give each rank as many threads as it has cores: `torch.set_num_threads(…)` or `OMP_NUM_THREADS`, and these cores \
+            to run on: `taskset`, `numactl`, `--cpus-per-task` of Slurm, or `cpuset` of the container.",
+    judge: judge_threads,
+};
+
+pub(super) const ANOMALY_MODE: Rule = Rule {
+    code: "debug.anomaly_mode",
+    fault: "Anomaly mode is on",
+    disproof: "Steps are as long without it.",
+    evidence: "operators",
+    to_do: "Take `torch.autograd.set_detect_anomaly(True)` out, and turn it on where a NaN is looked for: it keeps the stack of \
+            each operator, and looks at each gradient.",
+    judge: judge_anomaly_mode,
+};
+
+fn settings(facts: &Facts, of: &Loop) -> Settings {
+    facts.trace.processes[of.process.index()].settings
+}
+
+fn judge_threads(facts: &Facts) -> Judged {
+    let loops: Vec<_> = facts.step_operators()?.filter(|(of, _)| of.device.is_empty()).collect();
+    let is_known = |of: &Loop| {
+        let Settings { threads, cores, cores_allowed, .. } = settings(facts, of);
+        threads.is_some() && cores.is_some() && cores_allowed.is_some()
+    };
+    if !loops.is_empty() && !loops.iter().any(|(of, _)| is_known(of)) {
+        return Err(Lacks("how many threads and cores there are"));
+    }
+    Ok(loops.into_iter().filter_map(|(of, operators)| few_threads(facts, of, operators)).collect())
+}
+
+fn few_threads(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
+    let settings = settings(facts, of);
+    let (threads, cores, allowed) = (settings.threads?, settings.cores?, settings.cores_allowed?);
+    let share = cores / settings.ranks.unwrap_or(1).max(1);
+    let used = threads.min(allowed);
+    // Threads that share too few cores are meant to have more; a machine may lend fewer cores than it has.
+    let wanted = if allowed < threads { threads.min(share) } else { allowed.min(share) };
+    if used < 1 || used >= wanted {
+        return None;
+    }
+    let long: Vec<Span> = operators.iter().map(|op| op.span).filter(|span| span.duration_ns() >= LONG_NS).collect();
+    let long = IntervalSet::from_unsorted(long).intersect(&of.windows);
+    let gain_ns = long.total_ns() - long.total_ns() * used / wanted;
+    let row = of.row(gain_ns)?;
+    Some(Advice {
+        says: format!(
+            "Operators have {} on {} of the machine's {cores}, where this rank could have {wanted} on as many. Those of \
+             200 µs and more take {} ({}) of {}.",
+            counted(threads, "thread"),
+            counted(allowed, "core"),
+            format_ns(long.total_ns()),
+            format_ratio(long.total_ns() as f64 / of.window_ns() as f64),
+            format_ns(of.window_ns())
+        ),
+        count: Some(used),
+        gain: Some((gain_ns, GainEstimate::Removal)),
+        time: long,
+        ..row
+    })
+}
+
+fn judge_anomaly_mode(facts: &Facts) -> Judged {
+    let loops = facts.loops()?;
+    if loops.iter().all(|of| settings(facts, of).is_anomaly_mode_on.is_none()) {
+        return Err(Lacks("whether anomaly mode is on"));
+    }
+    let is_on = |of: &&Loop| settings(facts, of).is_anomaly_mode_on == Some(true);
+    Ok(loops.iter().filter(is_on).map(anomaly_mode).collect())
+}
+
+/// Without a gain: what it costs is spread over all operators.
+fn anomaly_mode(of: &Loop) -> Advice {
+    Advice {
+        rank: Some(of.rank),
+        priority: Priority::High,
+        says: format!(
+            "Anomaly mode was on when the first of {} steps ended: each operator of the forward pass keeps a stack, and each \
+             gradient is searched for NaN.",
+            of.steps.len()
+        ),
+        ..Advice::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::loops::tests::repeated;
+    use crate::advice::tests::{check, drawn_us};
+    use stepscope_trace::Trace;
+
+    /// Five steps of 2 ms, half of them in a long operator.
+    fn set_to(settings: Settings) -> Trace {
+        let mut trace = drawn_us(&repeated(5, &[("cpu 1", "aaaaaaaaaab.c.d.e...")]), 100);
+        trace.processes[0].settings = settings;
+        trace
+    }
+
+    fn threads(threads: i64, cores_allowed: i64, ranks: i64) -> Trace {
+        let (threads, cores_allowed) = (Some(threads), Some(cores_allowed));
+        set_to(Settings { threads, cores: Some(8), cores_allowed, ranks: Some(ranks), ..Settings::default() })
+    }
+
+    #[test]
+    fn threads_without_cores_and_cores_without_threads_are_said() {
+        let says = |gain, what| {
+            format!(
+                "{gain} of 10000 removal high: Operators have {what} on as many. Those of 200 µs and more take 5.00 ms (50.0 %) of 10.0 ms."
+            )
+        };
+        let one = says(4375, "1 thread on 8 cores of the machine's 8, where this rank could have 8");
+        check(&threads(1, 8, 1), "host.few_threads", &[&one]);
+        let pinned = says(2500, "4 threads on 2 cores of the machine's 8, where this rank could have 4");
+        check(&threads(4, 2, 1), "host.few_threads", &[&pinned]);
+    }
+
+    #[test]
+    fn a_thread_for_each_core_that_a_rank_has_is_healthy() {
+        check(&threads(8, 8, 1), "host.few_threads", &[]);
+        check(&threads(2, 8, 4), "host.few_threads", &[]);
+        // The machine lends fewer.
+        check(&threads(2, 2, 1), "host.few_threads", &[]);
+        check(&set_to(Settings::default()), "host.few_threads", &[]);
+    }
+
+    #[test]
+    fn anomaly_mode_is_said() {
+        let set = |is_on| set_to(Settings { is_anomaly_mode_on: is_on, ..Settings::default() });
+        check(
+            &set(Some(true)),
+            "debug.anomaly_mode",
+            &[
+                "- of - - high: Anomaly mode was on when the first of 5 steps ended: each operator of the forward pass keeps a stack, and each gradient is searched for NaN.",
+            ],
+        );
+        check(&set(Some(false)), "debug.anomaly_mode", &[]);
+    }
+}
