@@ -9,10 +9,10 @@
 //! `full_device`: the blocks of a kernel spread over all multiprocessors. `replay`: the steps are replayed as in `what_if`.
 //! What one piece of advice gains another may gain too, so gains do not add up. Time has one owner: where it is known which
 //! time a row is about, `own_gain_ns` is the part of the gain that no row with a more exact cause is about, and a row that
-//! keeps less than half of its gain is left out.
+//! keeps less than half of its gain, and less than 4 % of the window, is left out.
 //!
-//! The priority of a row with a gain is `high` from a tenth of the window on, `medium` from 3 % on, else `low`; for a
-//! row without one the rule sets it.
+//! The priority of a row with a gain, by what is its own where that is known, is `high` from a tenth of the window on,
+//! `medium` from 3 % on, else `low`; for a row without one the rule sets it.
 //!
 //! # Units
 //! Nanoseconds; bytes; shares from 0 to 1. `gain_ratio` is the gain's share of the window, `window_ns`. `start_ns` and
@@ -454,7 +454,9 @@ impl AllAdvice {
 
     fn in_order(mut self) -> Self {
         self.rows.sort_by(|a, b| {
-            let order = |row: &Advice| (std::cmp::Reverse(row.gain_ns()), row.priority, row.rank, row.device, row.rule);
+            let order = |row: &Advice| {
+                (std::cmp::Reverse(row.own_gain_ns.or(row.gain_ns())), row.priority, row.rank, row.device, row.rule)
+            };
             order(a).cmp(&order(b)).then_with(|| a.says.cmp(&b.says))
         });
         self

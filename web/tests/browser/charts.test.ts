@@ -154,7 +154,7 @@ describe("files", () => {
     await settled(page);
     const expected = analyze("advice", SLOW_FILES).results.map(({ rule }) => String(rule));
     const ofFiles = [...new Set(expected)].filter((rule) => /^(io|input)\./.test(rule));
-    expect(ofFiles.length).toBeGreaterThan(1);
+    expect(ofFiles.length).toBeGreaterThan(0);
     const shown = page.getByRole("region", { name: "Advice" }).locator("li .advice-head code");
     expect(await shown.allTextContents()).toEqual(ofFiles);
     await close();

@@ -6,12 +6,14 @@
 //! host.long_pauses   ····████····████····   8, of which 2 are its own: host.gc says it better
 //! ```
 
-use super::Advice;
+use super::{Advice, Priority};
 use std::collections::BTreeMap;
 use stepscope_base::IntervalSet;
 
-/// Less of its time, of two parts, and a row says what others say better.
+/// With less than half of its time left a row says what others say better,
 const LEAST_SHARE: i64 = 2;
+/// unless that is still this share of the window.
+const LEAST_RATIO: f64 = 0.04;
 
 /// Rows without those that have little time of their own, each with what it would gain if the time of those before were
 /// gone. What is named more exactly comes first in `rows`. Rows that do not say which time they are about compete with
@@ -31,12 +33,14 @@ pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
         let rivals = owned.iter().filter(|(of, _)| competes(of));
         let left = rivals.fold(time.clone(), |left, (_, owned)| left.subtract(owned));
         let own_ns = gain_ns.min(left.total_ns());
-        if own_ns < gain_ns / LEAST_SHARE {
+        let own_ratio = own_ns as f64 / row.window_ns.unwrap_or(gain_ns).max(1) as f64;
+        if own_ns < gain_ns / LEAST_SHARE && own_ratio < LEAST_RATIO {
             continue;
         }
         let mine = owned.entry((row.rank, row.device)).or_default();
         *mine = mine.union(&time);
         row.own_gain_ns = Some(own_ns);
+        row.priority = Priority::of_gain(own_ratio);
         kept.push(row);
     }
     kept
@@ -53,7 +57,8 @@ mod tests {
         let spans = cells.bytes().enumerate().filter(|(_, cell)| *cell != b'.');
         let time: IntervalSet = spans.map(|(at, _)| Span::new(at as i64, at as i64 + 1)).collect();
         let gain = Some((time.total_ns(), GainEstimate::Removal));
-        Advice { rule: RuleCode("x"), rank: Some(rank), device, gain, time, ..Advice::default() }
+        let window_ns = Some(100);
+        Advice { rule: RuleCode("x"), rank: Some(rank), device, gain, time, window_ns, ..Advice::default() }
     }
 
     fn own(rows: Vec<Advice>) -> Vec<Option<i64>> {
@@ -64,6 +69,11 @@ mod tests {
     fn the_first_row_owns_time_and_what_is_left_of_it_is_the_next_ones() {
         assert_eq!(own(vec![row(0, None, "xxx...."), row(0, None, ".xxxxxx")]), [Some(3), Some(4)]);
         assert_eq!(own(vec![row(0, None, "xxxxxx."), row(0, None, "xxxxxxx")]), [Some(6)], "told better");
+        assert_eq!(
+            own(vec![row(0, None, "xxxxxx....."), row(0, None, "xxxxxxxxxx")]),
+            [Some(6), Some(4)],
+            "enough left"
+        );
         assert_eq!(own(vec![row(0, None, "xxx"), row(1, None, "xxx")]), [Some(3), Some(3)], "ranks");
         assert_eq!(own(vec![row(0, Some(0), "xxx"), row(0, Some(1), "xxx")]), [Some(3), Some(3)], "devices");
         assert_eq!(own(vec![row(0, None, "xxx"), row(0, Some(1), "xxx")]), [Some(3)], "a device waits for its rank");

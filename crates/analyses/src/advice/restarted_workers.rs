@@ -127,7 +127,9 @@ mod tests {
                 "2500 of 6000 removal high: The loader ends its 1 worker and starts anew 5 times in 6 steps: until the first batches are there, 2.50 ms (41.7 %) of 6.00 ms pass.",
             ],
         );
-        check(&passes(true), "input.dataloader", &[]);
+        // What is left of the waits is the loader's.
+        let rest = "1500 of 5000 removal medium: 300 µs (30.0 %) of a step of 1.00 ms (mean of 5) is waiting for the next batch while nothing else runs.";
+        check(&passes(true), "input.dataloader", &[rest]);
     }
 
     #[test]
