@@ -164,7 +164,17 @@ def metadata(part):
 
 
 def rows(run):
-    """Every row of a run with its process's name, in order of process, thread and start."""
+    """Every row of a run with its process's name, in order of process, thread and start; without samples of stacks, which
+    are where chance has it."""
+    return [row for row in _all_rows(run) if row["kind"] != "stack_sample"]
+
+
+def stack_samples(run):
+    """The rows that are samples of stacks."""
+    return [row for row in _all_rows(run) if row["kind"] == "stack_sample"]
+
+
+def _all_rows(run):
     found = []
     for part in parts(run):
         name = metadata(part)["facts"].get("process_name")

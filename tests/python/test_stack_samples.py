@@ -101,7 +101,7 @@ def test_waiting_for_the_interpreters_lock_is_told_from_waiting_for_others(tmp_p
     assert found["Work.yields", "interpreter_lock"][2] > 10
     assert ("Work.yields", "lock") not in found
     # Who has it is sampled, too.
-    samples = [row for row in runs.rows(run) if row["kind"] == "stack_sample"]
+    samples = runs.stack_samples(run)
     assert sum("hog" in (row["name"] or "") for row in samples) > 10
 
 
@@ -112,7 +112,7 @@ def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
     )
     path = written(tmp_path, program)
     runs.stepscope("record", "-o", tmp_path / "run", "--", *path)
-    samples = [row for row in runs.rows(tmp_path / "run") if row["kind"] == "stack_sample"]
+    samples = runs.stack_samples(tmp_path / "run")
     of_pids = {pid: {row["name"] for row in samples if row["pid"] == pid} for pid in {row["pid"] for row in samples}}
     assert len(of_pids) == 2
     assert sum(any("Work.sleeps" in name for name in names) for names in of_pids.values()) == 1
@@ -120,7 +120,7 @@ def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
     of_program = [row["stack"] for row in samples if "Work." in (row["stack"] or "")]
     assert of_program and all(stack.endswith(": <module>") for stack in of_program)
     runs.stepscope("record", "-o", tmp_path / "without", "--no-stack-samples", "--", *path)
-    assert not [row for row in runs.rows(tmp_path / "without") if row["kind"] == "stack_sample"]
+    assert not runs.stack_samples(tmp_path / "without")
 
 
 def test_samples_of_a_killed_process_are_kept(tmp_path):
@@ -163,7 +163,7 @@ for _ in range(20):
     )
     run = tmp_path / "run"
     runs.stepscope("record", "-o", run, "--", *written(tmp_path, program))
-    stacks = [row["stack"].split(";") for row in runs.rows(run) if row["kind"] == "stack_sample" and row["stack"]]
+    stacks = [row["stack"].split(";") for row in runs.stack_samples(run) if row["stack"]]
     functions = [[frame.rsplit(": ", 1)[1] for frame in stack] for stack in stacks]
     deep = [stack for stack in functions if stack[0] == "parts"]
     assert len(deep) > 10
