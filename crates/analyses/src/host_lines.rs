@@ -90,6 +90,8 @@ pub(crate) struct HostTime {
     pub(crate) steps: IntervalSet,
     /// How many they are; 0 where none is known.
     pub(crate) step_count: usize,
+    /// When each of them begins, in order.
+    pub(crate) starts_ns: Vec<i64>,
     /// The time in them of which nothing else is known.
     pub(crate) own: IntervalSet,
     /// The part of it in which no device of the rank works: what holds the steps up.
@@ -164,6 +166,8 @@ fn host_time(context: &AnalysisContext<'_>, rank: u32) -> Option<HostTime> {
         }
     };
     let step_count = steps.len();
+    let mut starts_ns: Vec<i64> = windows.iter().map(|window| window.start_ns).collect();
+    starts_ns.sort_unstable();
     let steps = IntervalSet::from_unsorted(windows);
     let thread = context.get::<Threads>().get(trace, track);
     let collections: IntervalSet = trace
@@ -179,7 +183,7 @@ fn host_time(context: &AnalysisContext<'_>, rank: u32) -> Option<HostTime> {
     let is_inside = |sample: &&StackSample| crate::windows::contains(own.spans(), sample.time_ns);
     let samples: Vec<StackSample> = samples_of(trace, track).iter().filter(is_inside).copied().collect();
     let exposed = own.subtract(&busy_of(context, rank));
-    Some(HostTime { rank, track, steps, step_count, own, exposed, samples })
+    Some(HostTime { rank, track, steps, step_count, starts_ns, own, exposed, samples })
 }
 
 /// All samples of a thread.

@@ -10,6 +10,8 @@ use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_trace::{Doing, StackSample, Trace};
 
 const THRESHOLD: f64 = 0.05;
+/// Of a loop, what is in fewer of its steps is no habit: the first one sets things up.
+const LEAST_STEPS: usize = 3;
 /// With fewer samples nothing is said of where time goes.
 const LEAST_SAMPLES: usize = 8;
 
@@ -82,6 +84,11 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
     if samples.len() < LEAST_SAMPLES || time.step_count == 0 {
         return None;
     }
+    let mut steps: Vec<usize> = samples.iter().map(|sample| step_of(time, sample)).collect();
+    steps.dedup();
+    if steps.len() < LEAST_STEPS.min(time.step_count) {
+        return None;
+    }
     let count = samples.len() as i64;
     let when = time.before(trace, &samples);
     let exposed = when.intersect(&time.exposed);
@@ -111,6 +118,11 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
         time: exposed,
         ..row
     })
+}
+
+/// The number of the step that a sample is in.
+fn step_of(time: &HostTime, sample: &StackSample) -> usize {
+    time.starts_ns.partition_point(|start_ns| *start_ns <= sample.time_ns)
 }
 
 #[cfg(test)]
@@ -143,6 +155,24 @@ mod tests {
             ],
         );
         check(&steps(19, 'f'), "host.python", &[]);
+    }
+
+    #[test]
+    fn what_only_the_first_step_does_is_no_habit() {
+        let with_samples = |samples: [&str; 3]| {
+            let (ops, steps) = ("CCCCC.....", ["0", "1", "2"].map(|step| step.repeat(10)).concat());
+            let (ops, samples) = (ops.repeat(3), samples.concat());
+            drawn_ms(&format!("rank 0 step {steps}\nrank 0 cpu 1 {ops}\nrank 0 samples 1 {samples}\n"))
+        };
+        let (some, none) = (".....F|F|F|F|F|", "..........");
+        check(&with_samples([".....F|F|F|F|F|", none, none]), "host.sleep", &[]);
+        check(
+            &with_samples([some, some, some]),
+            "host.sleep",
+            &[
+                "15000 of 30000 removal high: The loop sleeps for about 15.0 ms (50.0 %) of 30.0 ms, in `f.py(7): f` (15 samples, ± 0 ns).",
+            ],
+        );
     }
 
     #[test]
