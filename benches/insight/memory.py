@@ -42,7 +42,7 @@ def growing_history(job):
         assert nearest > 0
 
 
-@fault("step.tail", names=("publish",), steps=80, step_time="mean")
+@fault("step.tail", "host.sleep", names=("publish",), steps=80, step_time="mean")
 def one_step_in_twenty(job):
     """Every twentieth step stops to wait for something else."""
     width, every = job.draw.choice([384, 448, 512]), job.draw.choice([18, 20, 22])
