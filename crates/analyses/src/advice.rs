@@ -82,6 +82,7 @@ mod ranks;
 mod recompiles;
 mod recomputed;
 mod restarted_workers;
+mod rule;
 mod rules;
 mod settings;
 mod short_kernels;
@@ -105,8 +106,10 @@ use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
 pub use ranks::AllRanks;
+pub use rule::RuleCode;
+use rule::{Judged, Lacks, Rule};
 use rules::RULES;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stepscope_base::IntervalSet;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
@@ -190,39 +193,6 @@ impl Place {
 
     fn at(trace: &Trace, start_ns: i64, slice: Option<SliceId>) -> Self {
         Self { start_ns, slice: slice.map(|slice| trace.slice_name(slice).to_string()) }
-    }
-}
-
-/// The stable code of a rule; the default is none's.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct RuleCode(&'static str);
-
-impl RuleCode {
-    /// The code.
-    pub fn as_str(self) -> &'static str {
-        self.0
-    }
-
-    fn rule(self) -> Option<Told> {
-        Self::told(self.0)
-    }
-
-    fn told(code: &str) -> Option<Told> {
-        let of_each = RULES.iter().map(Rule::told);
-        of_each.chain(ranks::RULES.iter().map(Rule::told)).find(|rule| rule.code == code)
-    }
-}
-
-impl Serialize for RuleCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for RuleCode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let code = String::deserialize(deserializer)?;
-        Ok(Self::told(&code).map(|rule| Self(rule.code)).unwrap_or_default())
     }
 }
 
@@ -319,41 +289,6 @@ impl Advice {
 
     fn gain_ns(&self) -> Option<i64> {
         self.gain.map(|(ns, _)| ns)
-    }
-}
-
-/// Why a rule cannot be judged: what the input lacks.
-struct Lacks(&'static str);
-
-/// What a rule says; nothing when its condition does not hold.
-type Judged = Result<Vec<Advice>, Lacks>;
-
-/// One rule, of each rank by itself or of all ranks together.
-struct Rule<Judge = fn(&Facts) -> Judged> {
-    code: &'static str,
-    /// What is wrong, in a few words.
-    fault: &'static str,
-    /// What would be seen if it were not so.
-    disproof: &'static str,
-    /// The analysis that has its numbers.
-    evidence: &'static str,
-    to_do: &'static str,
-    judge: Judge,
-}
-
-/// What every rule tells of itself.
-struct Told {
-    code: &'static str,
-    fault: &'static str,
-    disproof: &'static str,
-    evidence: &'static str,
-    to_do: &'static str,
-}
-
-impl<Judge> Rule<Judge> {
-    fn told(&self) -> Told {
-        let Self { code, fault, disproof, evidence, to_do, .. } = *self;
-        Told { code, fault, disproof, evidence, to_do }
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     fault: "Ranks wait for each other many times a step",
     disproof: "Steps are as long without these collectives.",
     evidence: "collectives",
-    to_do: "Put what is exchanged into one tensor and one collective, every so many steps: metrics add up on each rank \
+    to_do: "Put what is exchanged into one tensor and one collective, every N steps: metrics add up on each rank \
             until they are asked for. Take barriers out of the step; collectives wait for each other anyway.",
     judge,
 };

@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
     fault: "Checkpoints are written in the steps",
     disproof: "Steps are as long with checkpoints left out.",
     evidence: "io_summary",
-    to_do: "Write checkpoints less often: every so many minutes, as what a crash may cost is worth. Write them beside \
+    to_do: "Write checkpoints less often: as rarely as you can afford to repeat the work since the last one. Write them beside \
             the computing: `torch.distributed.checkpoint.async_save`, or a copy in host memory that a thread of its own \
             writes.",
     judge,

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: "step_breakdown",
     to_do: "Collect less often: `gc.collect(); gc.freeze()` once the model and the data are set up, so that collections \
             do not walk through them; a higher `gc.set_threshold(…)`; or `gc.disable()`, and `gc.collect()` by hand every \
-            so many steps, on all ranks in the same one. Take calls of `gc.collect()` out of the step.",
+            N steps, on all ranks in the same one. Take calls of `gc.collect()` out of the step.",
     judge,
 };
 

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     fault: "Some steps are much longer than the others",
     disproof: "Without this part the long steps are as long.",
     evidence: "step_breakdown",
-    to_do: "Look at what the long steps do that the others do not. What is done every so many steps, such as evaluation, \
+    to_do: "Look at what the long steps do that the others do not. What is done every N steps, such as evaluation, \
             logging and checkpoints, can run in a thread or a process of its own, less often, or on less data.",
     judge,
 };

@@ -1,5 +1,6 @@
 //! What tests of rules share, and what holds for all of them.
 
+use super::rule::Told;
 use super::*;
 use crate::{AnalysisContext, find};
 use proptest::prelude::*;
