@@ -1,31 +1,16 @@
 //! `stepscope check`: limits and a baseline, what is printed and written, and the exit code.
 
 mod command;
+mod steps;
 
 use command::{Ended, fixture, run, stepscope};
 use serde_json::Value;
 use std::path::Path;
+use steps::steps_of;
 use unicode_width::UnicodeWidthStr;
 
 fn ended(arguments: &[&str]) -> Ended {
     run(&mut stepscope(&[&["check"], arguments].concat()))
-}
-
-/// A trace of steps that take `steps` microseconds, each with an operator that takes half of its step.
-fn steps_of(folder: &tempfile::TempDir, name: &str, steps: &[u32]) -> String {
-    let mut at = 1_000;
-    let mut events = Vec::new();
-    for (number, us) in steps.iter().enumerate() {
-        let event = |cat: &str, name: &str, dur: u32| {
-            format!(r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":1,"tid":1,"ts":{at},"dur":{dur}}}"#)
-        };
-        events.push(event("user_annotation", &format!("ProfilerStep#{number}"), *us));
-        events.push(event("cpu_op", "aten::mm", us / 2));
-        at += us;
-    }
-    let path = folder.path().join(name);
-    std::fs::write(&path, format!(r#"{{"schemaVersion":1,"traceEvents":[{}]}}"#, events.join(","))).unwrap();
-    path.to_str().unwrap().to_string()
 }
 
 fn runs(folder: &tempfile::TempDir) -> [String; 2] {

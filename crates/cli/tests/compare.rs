@@ -1,10 +1,12 @@
 //! `stepscope compare`: the sentence, the tables, the JSON of the interface, and the exit code.
 
 mod command;
+mod steps;
 
 use command::{fixture, run, stepscope};
 use serde_json::Value;
 use std::path::PathBuf;
+use steps::steps_of;
 use unicode_width::UnicodeWidthStr;
 
 fn output_of(arguments: &[&str]) -> String {
@@ -15,23 +17,6 @@ fn output_of(arguments: &[&str]) -> String {
 
 fn json_of(arguments: &[&str]) -> Value {
     serde_json::from_str(&output_of(arguments)).unwrap()
-}
-
-/// A trace of steps that take `steps` microseconds, each with an operator that takes half of its step.
-fn steps_of(folder: &tempfile::TempDir, name: &str, steps: &[u32]) -> String {
-    let mut at = 1_000;
-    let mut events = Vec::new();
-    for (number, us) in steps.iter().enumerate() {
-        let event = |cat: &str, name: &str, dur: u32| {
-            format!(r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":1,"tid":1,"ts":{at},"dur":{dur}}}"#)
-        };
-        events.push(event("user_annotation", &format!("ProfilerStep#{number}"), *us));
-        events.push(event("cpu_op", "aten::mm", us / 2));
-        at += us;
-    }
-    let path = folder.path().join(name);
-    std::fs::write(&path, format!(r#"{{"schemaVersion":1,"traceEvents":[{}]}}"#, events.join(","))).unwrap();
-    path.to_str().unwrap().to_string()
 }
 
 /// A slow run, a fast one, and one of a single step.
