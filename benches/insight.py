@@ -4,7 +4,8 @@ Run by ``cargo xtask bench insight``. A job is a function in ``benches/insight``
 faulty job and its repaired twin run in turn without recording: what the repair saves is the true gain. Then the faulty one
 is recorded, and the rows of ``stepscope analyze advice`` are compared with what the job declares:
 
-- ``found``: the first row whose rule and place are right: 1, 2, 3 …; ``class 2`` when a row has only the right rule;
+- ``found``: the first row whose rule and place are right: 1, 2, 3 …; ``class 2`` when a row has only the right rule; of a
+  job with two faults, that of the later one;
 - ``true`` and ``said``: the gain by measurement, and the one of that row, as shares of a step;
 - ``verdict``: the seconds that the advice takes;
 - of a healthy job, the rows with priority high or medium: false alarms.
@@ -91,7 +92,7 @@ def true_gain(job, seed, rounds):
     """What the repair saves: faulty and repaired run in turn, and each is compared with its neighbour, so that a busy
     moment of the machine meets both."""
     pairs = []
-    for number in range(rounds):
+    for number in range(1 if job.is_simulated else rounds):
         with tempfile.TemporaryDirectory(prefix="stepscope-insight-") as folder:
             # The second one first in every other round: which is first may matter.
             of_twin = {
@@ -109,7 +110,7 @@ def recorded(job, seed, keep):
         run_folder = (keep.resolve() / f"{job.name}-{seed}") if keep else Path(folder) / "run"
         # One that an earlier bench kept makes place.
         shutil.rmtree(run_folder, ignore_errors=True)
-        step_ms = run(job, seed, folder, prefix=[*STEPSCOPE, "record", "--output", run_folder, "--"])
+        step_ms = run(job, seed, folder, record_to=run_folder)
         begin = time.monotonic()
         command = [*STEPSCOPE, "analyze", "advice", run_folder, "--json"]
         done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
@@ -117,13 +118,12 @@ def recorded(job, seed, keep):
     if done.returncode:
         raise RuntimeError(f"advice failed: {done.stderr.strip()[-300:]}")
     rows = json.loads(done.stdout)["results"]
-    by_class = [rank for rank, row in enumerate(rows, 1) if job.names_class(row)]
-    right = [rank for rank in by_class if job.names_place(rows[rank - 1])]
+    found, class_found = job.found(rows)
     alarms = [row["rule"] for row in rows if row["priority"] in ("high", "medium")]
     return {
-        "found": right[0] if right else None,
-        "class_found": by_class[0] if by_class else None,
-        "said_gain": rows[right[0] - 1]["gain_ratio"] if right else None,
+        "found": found,
+        "class_found": class_found,
+        "said_gain": rows[found - 1]["gain_ratio"] if found else None,
         "verdict_s": verdict_s,
         "step_ms_recorded": step_ms,
         "alarms": alarms if job.kind == "controls" else [],
@@ -131,10 +131,12 @@ def recorded(job, seed, keep):
     }
 
 
-def run(job, seed, folder, fixed=False, prefix=()):
+def run(job, seed, folder, fixed=False, record_to=None):
     """Runs the job; returns the ms of a step."""
     times = Path(folder) / "times.json"
+    prefix = [*STEPSCOPE, "record", "--output", record_to, "--"] if record_to and not job.is_simulated else []
     command = [*prefix, sys.executable, JOB, job.name, "--seed", seed, "--steps", job.steps, "--ranks", job.ranks]
+    command += ["--trace", record_to] if record_to and job.is_simulated else []
     command += ["--times", times, *(["--fixed"] if fixed else [])]
     # The job says itself how many threads it has. They sleep while they wait: on a busy machine, threads that spin take
     # the cores from those they wait for, and a step takes ten times as long now and then.
@@ -176,7 +178,8 @@ def percent(ratio):
 def summary(results, seeds, rounds):
     """The last lines: how many are right."""
     controls = [result for result in results if result["kind"] == "controls" and not result["error"]]
-    faults = [result for result in results if result["kind"] != "controls"]
+    faults = [result for result in results if result["kind"] not in ("controls", "compound")]
+    compound = [result for result in results if result["kind"] == "compound"]
 
     def count(is_right):
         return f"{sum(map(is_right, faults))} of {len(faults)}"
@@ -185,6 +188,9 @@ def summary(results, seeds, rounds):
     lines += [f"- named first, with its place: {count(lambda result: result['found'] == 1)}"]
     lines += [f"- among the first three: {count(lambda result: (result['found'] or 9) <= 3)}"]
     lines += [f"- class alone, anywhere: {count(lambda result: result['class_found'] is not None)}"]
+    if compound:
+        both = sum((result["found"] or 9) <= 3 for result in compound)
+        lines += [f"- both of two faults among the first three: {both} of {len(compound)}"]
     alarmed = sum(bool(result["alarms"]) for result in controls)
     lines += [f"- healthy jobs with a false alarm: {alarmed} of {len(controls)}"]
     errors = [

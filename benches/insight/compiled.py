@@ -42,7 +42,7 @@ def recompiles(job):
 @fault("compile.graph_breaks", names=("Counted",))
 def graph_breaks(job):
     """Each layer of a compiled model asks for the value of a tensor."""
-    width, depth = job.draw.choice([24, 32]), job.draw.randrange(50, 70)
+    width, depth = job.draw.choice([160, 192]), job.draw.randrange(50, 70)
 
     class Counted(nn.Module):
         def __init__(self):
@@ -62,7 +62,7 @@ def graph_breaks(job):
     model = Counted()
     compiled = torch.compile(model, backend="eager")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-    inputs = torch.randn(16, width)
+    inputs = torch.randn(64, width)
     for _ in job.steps():
         loss = compiled(inputs).square().mean()
         optimizer.zero_grad()

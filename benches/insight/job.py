@@ -23,13 +23,13 @@ JOB_TIMEOUT_S = 240
 class Job:
     """What a job knows about itself."""
 
-    def __init__(self, arguments):
-        self.fixed = arguments.fixed
+    def __init__(self, seed, steps, fixed=False, ranks=1):
+        self.fixed = fixed
         self.rank = int(os.environ.get("RANK", 0))
-        self.ranks = arguments.ranks
-        self.count = arguments.steps
+        self.ranks = ranks
+        self.count = steps
         # Sizes are drawn from it: a rule that fits one size does not fit the others. The same on all ranks.
-        self.draw = random.Random(arguments.seed)
+        self.draw = random.Random(seed)
         self.step_ns = []
 
     def steps(self, batches=None):
@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--times", default=os.devnull)
+    parser.add_argument("--trace", type=Path, help="where a simulated job writes what happened")
     arguments = parser.parse_args()
     if arguments.ranks > 1 and "RANK" not in os.environ:
         sys.exit(start_ranks(arguments.ranks))
@@ -95,8 +96,14 @@ def run(arguments):
 
     from insight.planted import all_planted
 
-    job = Job(arguments)
     planted = all_planted()[arguments.name]
+    if planted.is_simulated:
+        machine = simulated(planted, arguments.seed, arguments.fixed)
+        if arguments.trace:
+            machine.save(arguments.trace)
+        Path(arguments.times).write_text(json.dumps(machine.steps))
+        return
+    job = Job(arguments.seed, arguments.steps, arguments.fixed, arguments.ranks)
     torch.manual_seed(arguments.seed)
     if job.ranks > 1:
         in_group(job, planted)
@@ -104,6 +111,15 @@ def run(arguments):
         planted.run(job)
     if job.rank == 0:
         Path(arguments.times).write_text(json.dumps(job.step_ns))
+
+
+def simulated(planted, seed, fixed=False):
+    """The machine on which a simulated job has run."""
+    from insight.machine import Machine
+
+    machine = Machine(seed)
+    planted.run(machine, Job(seed, planted.steps, fixed))
+    return machine
 
 
 def in_group(job, planted):

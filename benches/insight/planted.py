@@ -17,6 +17,8 @@ FILES = (
     "communication",
     "ranks",
     "hangs",
+    "devices",
+    "compound",
     "controls",
 )
 # A line of a job that ends with this is where its fault is.
@@ -47,14 +49,27 @@ class Planted:
     step_time: typing.Optional[str]
     # The job ends with an error, as its fault wants it.
     fails: bool
+    # It is no program: what happens is said to a simulated host and device.
+    is_simulated: bool = False
+    # Codes and places of a second fault.
+    second: typing.Optional[tuple] = None
 
-    def names_class(self, row):
-        return row["rule"] in self.classes
+    def found(self, rows):
+        """The numbers of the first row that names the fault with its place, and of the first with the right rule. With two
+        faults, those of the one that comes later."""
+        faults = [(self.classes, self.places), *([self.second] if self.second else [])]
+        found = [self._found(rows, *fault) for fault in faults]
+        return tuple(None if None in numbers else max(numbers) for numbers in zip(*found))
 
-    def names_place(self, row):
+    def _found(self, rows, classes, places):
+        by_class = [number for number, row in enumerate(rows, 1) if row["rule"] in classes]
+        right = [number for number in by_class if self._names_place(rows[number - 1], places)]
+        return next(iter(right), None), next(iter(by_class), None)
+
+    def _names_place(self, row, places):
         text = json.dumps({name: value for name, value in row.items() if name not in CONSTANT_COLUMNS})
         is_rank = self.rank is None or row.get("rank") == self.rank or f"rank {self.rank}" in text
-        return is_rank and (not self.places or any(place in text for place in self.places))
+        return is_rank and (not places or any(place in text for place in places))
 
 
 _planted = {}
@@ -80,10 +95,24 @@ def control(*, ranks=1, steps=60):
     return lambda run: _add(run, (), (), None, ranks, steps, None, False)
 
 
-def _add(run, classes, places, rank, ranks, steps, step_time, fails):
-    name, kind = run.__name__, os.path.basename(inspect.getsourcefile(run)).removesuffix(".py")
+def simulated(*classes, names=(), anywhere=False, steps=24, step_time="median"):
+    """Declares a job on a simulated machine; a healthy one without `classes`."""
+    kind = None if classes else "controls"
+    return lambda run: _add(run, classes, () if anywhere else names, None, 1, steps, step_time, False, True, kind)
+
+
+def compound(first, second, steps=60, is_simulated=False):
+    """Declares a job with two faults, each of which is the codes of its rules and the texts that name its place."""
+    (classes, places), second = first, tuple(second)
+    return lambda run: _add(run, classes, places, None, 1, steps, None, False, is_simulated, None, second)
+
+
+def _add(run, classes, places, rank, ranks, steps, step_time, fails, is_simulated=False, kind=None, second=None):
+    name, kind = run.__name__, kind or os.path.basename(inspect.getsourcefile(run)).removesuffix(".py")
     assert name not in _planted, f"two jobs are called {name}"
-    _planted[name] = Planted(name, kind, run, classes, places, rank, ranks, steps, step_time, fails)
+    _planted[name] = Planted(
+        name, kind, run, classes, places, rank, ranks, steps, step_time, fails, is_simulated, second
+    )
     return run
 
 

@@ -1,0 +1,273 @@
+"""Faults of a job on a device, which is simulated: its steps are known to the nanosecond, and so is what the repair
+saves."""
+
+from .machine import COMMUNICATION_STREAM, STREAM
+from .planted import simulated
+
+HALF, FLOAT = "c10::Half", "float"
+# Operations and bytes in a ns that kernels reach: three quarters of what the device could do.
+OPERATIONS_PER_NS = {HALF: 0.75 * 312_000, FLOAT: 0.75 * 19_500}
+BYTES_PER_NS = 0.75 * 1_555
+SIZES = {HALF: 2, FLOAT: 4}
+PRODUCTS = {HALF: "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn", FLOAT: "ampere_sgemm_128x64_tn"}
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}>(int, {})"
+OPTIMIZER = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdamMathFunctor>"
+
+
+class Model:
+    """Layers of two products each, with an element-wise operator between them."""
+
+    def __init__(self, machine, job, rows=4096, width=None, types=HALF):
+        self.machine, self.job, self.rows, self.types = machine, job, rows, types
+        self.width = width or job.draw.choice([1024, 1280, 1536])
+        self.layers = job.draw.randrange(6, 10)
+        # Of the products, how much longer than at three quarters of the device's rate.
+        self.slower = 1.0
+        self.blocks = 1728
+
+    def product(self, name, rows, inner, columns):
+        """A matrix product."""
+        ns = self.slower * 2 * rows * inner * columns / OPERATIONS_PER_NS[self.types]
+        with self.machine.op(name, [[rows, inner], [inner, columns]], self.types):
+            return self.machine.kernel(PRODUCTS[self.types], ns, self.blocks)
+
+    def pointwise(self, name, count, kernel="GeluCUDAKernelImpl", reads=2):
+        """An element-wise operator."""
+        with self.machine.op(name, [[count]] * (reads - 1), self.types):
+            ns = count * SIZES[self.types] * reads / BYTES_PER_NS
+            return self.machine.kernel(ELEMENTWISE.format(kernel, self.types), ns, self.blocks)
+
+    def forward_layer(self, extra=None):
+        rows, width = self.rows, self.width
+        self.product("aten::mm", rows, width, 4 * width)
+        self.pointwise("aten::gelu", rows * 4 * width)
+        self.product("aten::mm", rows, 4 * width, width)
+        if extra:
+            extra()
+
+    def forward(self, extra=None):
+        with self.machine.module("Model"):
+            for layer in range(self.layers):
+                with self.machine.module(f"Layer{layer}"):
+                    self.forward_layer(extra)
+
+    def backward(self, after_layer=None):
+        rows, width = self.rows, self.width
+        for _ in range(self.layers):
+            for inner in (width, 4 * width):
+                with self.machine.op("autograd::engine::evaluate_function: MmBackward0", host_ns=4_000):
+                    self.product("aten::mm", rows, inner, 5 * width - inner)
+                    end = self.product("aten::mm", inner, rows, 5 * width - inner)
+            with self.machine.op("autograd::engine::evaluate_function: GeluBackward0", host_ns=4_000):
+                self.pointwise("aten::gelu_backward", rows * 4 * width, "GeluBackwardCUDAKernelImpl", 3)
+            if after_layer:
+                after_layer(end)
+
+    def optimize(self):
+        """The fused optimizer."""
+        with self.machine.op("Optimizer.step#AdamW.step", host_ns=20_000), self.machine.op("aten::_fused_adamw_"):
+            self.machine.kernel(OPTIMIZER, self.layers * 8 * self.width**2 * 14 / BYTES_PER_NS)
+
+    def train(self, extra=None):
+        self.forward(extra)
+        self.backward()
+        self.optimize()
+
+    def steps(self):
+        """Each step ends when the loss is read, as it would be now and then."""
+        for number in range(self.job.count):
+            with self.machine.step():
+                yield number
+                self.machine.wait("cudaDeviceSynchronize")
+
+
+@simulated("host.sync", names=("aten::item", "cudaStreamSynchronize", "Layer"))
+def item_in_each_layer(machine, job):
+    """Each layer reads a value from the device to look for overflow."""
+    model = Model(machine, job, rows=job.draw.choice([256, 384, 512]))
+
+    def check():
+        with machine.op("aten::isfinite"):
+            machine.kernel(ELEMENTWISE.format("isfinite", HALF), 3_000)
+        if not job.fixed:
+            with machine.op("aten::item"), machine.op("aten::_local_scalar_dense"):
+                machine.copy(1, to_device=False, is_pinned=True)
+                machine.wait()
+
+    for _ in model.steps():
+        model.train(check)
+
+
+@simulated("copy.pageable", names=("Memcpy HtoD (Pageable -> Device)", "aten::copy_"))
+def pageable_batches(machine, job):
+    """Batches are copied from memory that is not pinned."""
+    size = job.draw.choice([64, 96, 128]) << 20
+    model = Model(machine, job, rows=1024)
+    for _ in model.steps():
+        with machine.op("aten::copy_"):
+            machine.copy(size, to_device=True, is_pinned=job.fixed)
+        model.train()
+
+
+@simulated("memory.device_allocations", names=("cudaMalloc", "cudaFree"))
+def allocations_in_steps(machine, job):
+    """Each step gives its memory back to the driver, and asks for it again."""
+    ns = job.draw.randrange(400_000, 800_000)
+    model = Model(machine, job, rows=1024)
+
+    def allocate():
+        if not job.fixed:
+            with machine.op("aten::empty"):
+                machine.call("cudaMalloc", ns)
+
+    for _ in model.steps():
+        model.train(allocate)
+        if not job.fixed:
+            machine.wait("cudaDeviceSynchronize")
+            for _ in range(model.layers):
+                machine.call("cudaFree", ns // 2)
+
+
+@simulated("launch.short_kernels", "host.tiny_operators", names=("aten::add", "cudaLaunchKernel"))
+def short_kernels(machine, job):
+    """A model of operators on few elements each."""
+    operators = job.draw.randrange(30, 50)
+    model = Model(machine, job, rows=512)
+
+    def many():
+        count = operators // 10 if job.fixed else operators
+        for _ in range(count):
+            with machine.op("aten::add", [[512], [512]], HALF, host_ns=6_000):
+                machine.kernel(ELEMENTWISE.format("CUDAFunctor_add", HALF), 2_000 * (operators // count), 4)
+
+    for _ in model.steps():
+        model.train(many)
+
+
+@simulated("compute.tensor_cores", names=(PRODUCTS[FLOAT], "aten::mm"))
+def float32_products(machine, job):
+    """Products of 32-bit floats run without tensor cores."""
+    for_products = Model(machine, job, types=HALF if job.fixed else FLOAT)
+    for _ in for_products.steps():
+        for_products.train()
+
+
+@simulated("compute.gemm_shapes", names=("aten::mm",))
+def odd_sizes(machine, job):
+    """The sizes of the layers are odd, and the library's slow kernels have to serve."""
+    width = job.draw.choice([1021, 1279, 1531])
+    model = Model(machine, job, width=width + (-width % 8 if job.fixed else 0))
+    model.slower = 1.0 if job.fixed else job.draw.uniform(2.5, 3.5)
+    for _ in model.steps():
+        model.train()
+
+
+@simulated("compute.few_blocks", names=(PRODUCTS[HALF], "aten::mm"))
+def few_blocks(machine, job):
+    """Batches are so small that a kernel has blocks for a part of the device only."""
+    model = Model(machine, job)
+    blocks = job.draw.randrange(20, 40)
+    model.blocks, model.slower = (108, 1.0) if job.fixed else (blocks, 108 / blocks)
+    for _ in model.steps():
+        model.train()
+
+
+@simulated("comm.overlap", "comm.exposed", anywhere=True)
+def late_all_reduce(machine, job):
+    """Gradients are averaged when the backward pass has ended, not beside it."""
+    model = Model(machine, job)
+    ns = job.draw.randrange(250_000, 400_000)
+
+    def average(after):
+        machine.after(COMMUNICATION_STREAM, after)
+        with machine.op("c10d::allreduce_", [[model.width**2 * 8]], HALF):
+            machine.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", ns, 24, COMMUNICATION_STREAM)
+
+    for _ in model.steps():
+        model.forward()
+        model.backward(average if job.fixed else None)
+        if not job.fixed:
+            for _ in range(model.layers):
+                average(machine.free[STREAM])
+        machine.after(STREAM, machine.free[COMMUNICATION_STREAM])
+        model.optimize()
+
+
+@simulated("host.cpu_fallback", names=("aten::linalg_eig", "aten::_linalg_eig"))
+def falls_back_to_cpu(machine, job):
+    """An operator has no kernel for the device: its inputs are copied to the host, and its outputs back."""
+    size, ns = job.draw.choice([1, 2, 4]) << 20, job.draw.randrange(400_000, 900_000)
+    model = Model(machine, job, rows=1024)
+
+    def eigenvalues():
+        if job.fixed:
+            with machine.op("aten::linalg_eig", [[64, 64]], FLOAT):
+                machine.kernel("void geev_batched_kernel<float>(int, float*)", 50_000)
+            return
+        with machine.op("aten::to"), machine.op("aten::copy_"):
+            machine.copy(size, to_device=False, is_pinned=False)
+        with machine.op("aten::linalg_eig", [[64, 64]], FLOAT, host_ns=ns):
+            pass
+        with machine.op("aten::to"), machine.op("aten::copy_"):
+            machine.copy(size, to_device=True, is_pinned=False)
+
+    for _ in model.steps():
+        model.train(eigenvalues)
+
+
+@simulated("host.code", anywhere=True)
+def python_between_launches(machine, job):
+    """Python that launches nothing runs in each layer, while the device is done."""
+    ns = job.draw.randrange(300_000, 600_000)
+    model = Model(machine, job, rows=512)
+    for _ in model.steps():
+        model.train(lambda: machine.python(0 if job.fixed else ns))
+
+
+@simulated("device.slowing", "step.slower", names=(PRODUCTS[HALF], "aten::mm"), step_time="mean")
+def device_gets_slower(machine, job):
+    """The device gets warm, and its clock goes down."""
+    model = Model(machine, job)
+    slower = 1.0 if job.fixed else job.draw.uniform(1.4, 1.8)
+    for step in model.steps():
+        model.slower = 1.0 if step < job.count // 3 else slower
+        model.train()
+
+
+@simulated()
+def busy_device(machine, job):
+    """Large products: the device does what it can."""
+    model = Model(machine, job)
+    for _ in model.steps():
+        model.train()
+
+
+@simulated()
+def hidden_all_reduce(machine, job):
+    """Gradients are averaged beside the backward pass."""
+    model = Model(machine, job)
+    ns = job.draw.randrange(100_000, 150_000)
+
+    def average(after):
+        machine.after(COMMUNICATION_STREAM, after)
+        with machine.op("c10d::allreduce_", [[model.width**2 * 8]], HALF):
+            machine.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", ns, 24, COMMUNICATION_STREAM)
+
+    for _ in model.steps():
+        model.forward()
+        model.backward(average)
+        machine.after(STREAM, machine.free[COMMUNICATION_STREAM])
+        model.optimize()
+
+
+@simulated()
+def loss_read_once_a_step(machine, job):
+    """The loss is read at the end of each step, when the device has much to do."""
+    model = Model(machine, job)
+    for _ in model.steps():
+        with machine.op("aten::copy_"):
+            machine.copy(1 << 20, to_device=True, is_pinned=True)
+        model.train()
+        with machine.op("aten::item"), machine.op("aten::_local_scalar_dense"):
+            machine.copy(4, to_device=False, is_pinned=True)
+            machine.wait()

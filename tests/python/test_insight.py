@@ -1,0 +1,49 @@
+"""The bench of faults in small, on seeds that no rule was written on: what is simulated, and jobs whose fault no busy
+machine hides."""
+
+import json
+from pathlib import Path
+
+import pytest
+import runs
+from insight.job import simulated
+from insight.planted import all_planted
+
+BENCHES = Path(__file__).resolve().parents[2] / "benches"
+JOBS = all_planted()
+SIMULATED = [name for name, job in JOBS.items() if job.is_simulated]
+REAL = ["gc_every_step", "tiny_operators", "optimizer_for_loop", "sleep_in_step", "anomaly_mode", "no_workers"]
+# On a busy machine these are true as well, and may weigh more.
+OF_THE_MACHINE = ("host.cpu_contention", "step.tail")
+
+
+def advice(run):
+    return runs.analyze("advice", run)["results"]
+
+
+@pytest.mark.parametrize("seed", [101, 102])
+@pytest.mark.parametrize("name", SIMULATED)
+def test_a_fault_of_a_simulated_device_is_named_first(tmp_path, name, seed):
+    """With its rule and its place; and a healthy job is told nothing of weight."""
+    job, trace = JOBS[name], tmp_path / "trace.json"
+    faulty, fixed = simulated(job, seed), simulated(job, seed, fixed=True)
+    faulty.save(trace)
+    rows = advice(trace)
+    if job.kind == "controls":
+        assert [row["rule"] for row in rows if row["priority"] != "low"] == []
+        return
+    assert sum(fixed.steps) < 0.9 * sum(faulty.steps) or job.second, "a fault that costs nothing"
+    found, _ = job.found(rows)
+    assert found is not None, rows
+    assert found <= (2 if job.second else 1), rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_a_fault_of_a_real_job_is_named_first(tmp_path, name):
+    """With its rule and its place."""
+    command = runs.forked(BENCHES / "insight" / "job.py", name, "--seed", 101, "--steps", 30)
+    runs.record(tmp_path / "run", command, cwd=tmp_path)
+    rows = [row for row in advice(tmp_path / "run") if row["rule"] not in OF_THE_MACHINE]
+    found, _ = JOBS[name].found(rows)
+    assert found == 1, json.dumps(rows, indent=1)
