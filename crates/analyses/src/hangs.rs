@@ -5,6 +5,8 @@
 //! - The collective is the first of the group that a rank has *entered and not left*: its slice, or that of its work, has
 //!   no recorded end. A rank that returned from the call is also still in it when its recording was cut and shows no kernel
 //!   or work of this or a later collective of the group, though it does of others.
+//! - What all ranks of a group leave together cannot have ended where one of them never entered it, or calls something else:
+//!   if it took five seconds or more, the rank gave up with an error, and is taken to be in it.
 //! - Collectives of ranks are the same when they have the same number in the same group. Where a rank tells no numbers,
 //!   they are numbered by their order on each rank, from 0.
 //! - The ranks of a group are those that the source states, those of the job when the group has as many, else those of the
@@ -35,7 +37,7 @@ mod stuck;
 mod usual;
 
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
-use entries::{OfRank, first_not_left, groups};
+use entries::{OfRank, first_not_left, groups, may_have_failed};
 use places::Places;
 use stepscope_align::Calls;
 use stepscope_trace::{SliceId, Trace};
@@ -120,11 +122,12 @@ pub fn hangs(trace: &Trace, selection: &Selection) -> Vec<Hang> {
 /// The same in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<Hang> {
     let trace = context.trace;
+    let calls = context.get::<Calls>();
     // Nobody is in anything that has ended.
-    if !trace.slices.is_unfinished.contains(&true) {
+    if !trace.slices.is_unfinished.contains(&true) && !may_have_failed(trace, calls) {
         return Vec::new();
     }
-    let groups = groups(trace, context.get::<Calls>());
+    let groups = groups(trace, calls);
     let mut found: Vec<Stuck<'_>> = Vec::new();
     for (key, ranks) in &groups {
         if key.is_between_two {

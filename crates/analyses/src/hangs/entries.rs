@@ -1,10 +1,13 @@
 //! What each rank says of each collective of a group, by number.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::{Call, Calls, WholeRun};
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{Collective, ProcessId, SliceId, Trace};
+use stepscope_trace::{Collective, CollectiveKind, ProcessId, SliceId, Trace};
+
+/// What ends after this time, and other ranks never entered, ended with an error.
+const WITH_ERROR_NS: i64 = 5_000_000_000;
 
 /// Whether a rank has left a collective.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -82,7 +85,41 @@ pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
         };
         add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, left);
     }
-    numbered(trace, entries)
+    let mut groups = numbered(trace, entries);
+    groups.iter_mut().filter(|(key, _)| !key.is_between_two).for_each(|(_, ranks)| reopen_failed(trace, calls, ranks));
+    groups
+}
+
+/// Whether any communication lasts so long that it may have ended with an error.
+pub(super) fn may_have_failed(trace: &Trace, calls: &Calls) -> bool {
+    calls.calls.iter().any(|call| lasted_ns(trace, call) >= WITH_ERROR_NS)
+}
+
+fn lasted_ns(trace: &Trace, call: &Call) -> i64 {
+    let end_ns = |slice: SliceId| trace.slices.span(slice).end_ns;
+    let end_ns = call.work.map_or(end_ns(call.slice), |work| end_ns(work).max(end_ns(call.slice)));
+    end_ns - trace.slices.start_ns[call.slice.index()]
+}
+
+/// Ranks can only have left with an error what others never entered, or where they call something else: they are taken to be
+/// in it still.
+fn reopen_failed(trace: &Trace, calls: &Calls, ranks: &mut BTreeMap<u32, OfRank>) {
+    let last = |of_rank: &OfRank| of_rank.keys().next_back().copied();
+    let (Some(first), Some(all)) = (ranks.values().filter_map(last).min(), ranks.values().filter_map(last).max())
+    else {
+        return;
+    };
+    let kinds: BTreeSet<_> = ranks.values().filter_map(|of_rank| of_rank.get(&first)?.said.kind).collect();
+    // From here on not all are together.
+    let from = if kinds.len() > 1 { first } else { first + 1 };
+    for entry in ranks.values_mut().flat_map(|of_rank| of_rank.range_mut(from..=all.max(from)).map(|(_, entry)| entry))
+    {
+        let call = calls.calls.iter().find(|call| call.slice == entry.slice);
+        let is_long = call.is_some_and(|call| lasted_ns(trace, call) >= WITH_ERROR_NS);
+        if is_long && entry.said.kind.is_some_and(CollectiveKind::ends_together) {
+            entry.left = Left::No;
+        }
+    }
 }
 
 /// Entries by group, rank and number, or order.
