@@ -20,6 +20,9 @@ use stepscope_align::{Calls, Part};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{DeviceEventClass, SliceKind, Step, StepSource, Trace, TrackId, TrackKind};
 
+/// A pause that waited for a communication is at least this many times as long as what is recorded of that behind it.
+const PAUSE_PER_LATE_END: i64 = 4;
+
 /// What a rank does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Act {
@@ -275,10 +278,21 @@ impl Rank {
                     last.for_each(|(_, at)| acts.meet(Act::Wait(*at)));
                     acts.idle_ns += to_ns - last_ns;
                 }
-                None => acts.idle_ns += to_ns - from_ns,
+                None => match self.ends_late(begun, &ends, Span::new(from_ns, to_ns)) {
+                    Some(at) => acts.meet(Act::Wait(at)),
+                    None => acts.idle_ns += to_ns - from_ns,
+                },
             }
         }
         acts.finish()
+    }
+
+    /// The communication that a pause of a rank without devices waited for, though its end is recorded after the pause: the
+    /// thread that carries it out wakes the one that waits first.
+    fn ends_late(&self, begun: &[(i64, Part)], ends: &[(i64, usize)], pause: Span) -> Option<usize> {
+        let (end_ns, at) = *ends.get(ends.partition_point(|(end_ns, _)| *end_ns <= pause.end_ns))?;
+        let is_late = (end_ns - pause.end_ns).saturating_mul(PAUSE_PER_LATE_END) <= pause.duration_ns();
+        (!self.has_devices && is_late && begun[at].0 <= pause.start_ns).then_some(at)
     }
 
     /// When a rank without devices asks for communication, up to where it is ready: then it waits for none.
