@@ -32,9 +32,12 @@ def facts_of_process(torch):
     return {key: value.encode(errors="replace").decode() for key, value in facts.items() if value}
 
 
-def settings_of_loop(torch):
+def settings_of_loop(torch, optimizer):
     """What a program sets before its loop, as a dict of strings; empty ones are not known."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     return {
+        "parameters": str(sum(parameter.numel() for parameter in parameters)),
+        "parameters_float64": str(sum(one.numel() for one in parameters if one.dtype == torch.float64)),
         "torch_threads": str(torch.get_num_threads()),
         "cpu_cores": str(len(set(_core_of_cpu().values())) or ""),
         "cpu_cores_allowed": str(len({_core_of_cpu().get(cpu, cpu) for cpu in os.sched_getaffinity(0)})),

@@ -354,7 +354,7 @@ def _mark_steps():
         if not _state.is_rank_known:
             _learn_rank()
         if not _state.are_settings_known:
-            _learn_settings()
+            _learn_settings(optimizer)
         if primary.is_stepped_by(optimizer):
             _steps.optimizer_stepped(is_on())
 
@@ -376,8 +376,8 @@ def _learn_rank():
     _state.is_rank_known = bool(facts)
 
 
-def _learn_settings():
+def _learn_settings(optimizer):
     """A program has made its settings when the first step ends."""
-    for key, value in _facts.settings_of_loop(_state.torch).items():
+    for key, value in _facts.settings_of_loop(_state.torch, optimizer).items():
         _recorder.set_fact(key, value)
     _state.are_settings_known = True

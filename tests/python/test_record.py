@@ -117,12 +117,13 @@ def test_settings_are_those_of_the_loop(tmp_path):
     text = """
 import os, torch
 model = torch.nn.Linear(2, 2)
+model.bias = torch.nn.Parameter(model.bias.detach().double())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 torch.set_num_threads(1)
 torch.autograd.set_detect_anomaly(True)
 for _ in range(2):
-    model(torch.ones(1, 2)).sum().backward()
+    (model.weight.sum() + model.bias.sum()).backward()
     optimizer.step()
 """
     runs.record(tmp_path / "run", runs.script(text))
@@ -130,6 +131,7 @@ for _ in range(2):
     facts = runs.metadata(part)["facts"]
     assert (facts["torch_threads"], facts["cpu_cores_allowed"], facts["anomaly_mode"]) == ("1", "1", "1")
     assert int(facts["cpu_cores"]) in range(1, int(facts["cpu_count"]) + 1)
+    assert (facts["parameters"], facts["parameters_float64"]) == ("6", "2")
 
 
 def test_rank_and_world_size_of_the_launcher_hold_for_every_process(processes, training):

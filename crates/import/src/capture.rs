@@ -45,7 +45,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 31] = [
+const PROCESS_METADATA_KEYS: [&str; 33] = [
     "process_name",
     "rank",
     "local_rank",
@@ -55,6 +55,8 @@ const PROCESS_METADATA_KEYS: [&str; 31] = [
     "cpu_cores",
     "cpu_cores_allowed",
     "anomaly_mode",
+    "parameters",
+    "parameters_float64",
     "hook_refused",
     "framework_refused",
     "disturbed_by",

@@ -56,10 +56,11 @@ impl Sampler {
             self.host.get_or_insert_with(HostSampler::new).sample();
             self.next_host = now + HOST_PERIOD;
         }
-        let resident = self.resident_bytes();
+        let [resident, shared] = self.resident_bytes().map_or([None; 2], |bytes| bytes.map(Some));
         let [user, system] = cpu_ns().map_or([None; 2], |times| times.map(Some));
         let quantities = [
             ("process memory (bytes)", resident),
+            ("process shared memory (bytes)", shared),
             ("process CPU user (ns)", user),
             ("process CPU system (ns)", system),
         ];
@@ -68,12 +69,14 @@ impl Sampler {
         }
     }
 
-    /// The pages that the process has in memory: the second number of `statm`.
-    fn resident_bytes(&self) -> Option<i64> {
+    /// The pages that the process has in memory, and those of them that are files or shared: the second and the third number
+    /// of `statm`.
+    fn resident_bytes(&self) -> Option<[i64; 2]> {
         let mut text = [0; 128];
         let len = self.memory.as_ref()?.read_at(&mut text, 0).ok()?;
-        let pages: i64 = std::str::from_utf8(&text[..len]).ok()?.split(' ').nth(1)?.parse().ok()?;
-        pages.checked_mul(self.page_bytes)
+        let mut pages = std::str::from_utf8(&text[..len]).ok()?.split(' ').skip(1);
+        let mut bytes = || pages.next()?.parse::<i64>().ok()?.checked_mul(self.page_bytes);
+        Some([bytes()?, bytes()?])
     }
 }
 

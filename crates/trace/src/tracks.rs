@@ -57,6 +57,10 @@ pub struct Settings {
     pub ranks: Option<i64>,
     /// Whether autograd looks for the operator that made a NaN.
     pub is_anomaly_mode_on: Option<bool>,
+    /// Elements of the parameters that the optimizer steps.
+    pub parameters: Option<i64>,
+    /// Those of them that are 64-bit floats.
+    pub parameters_float64: Option<i64>,
 }
 
 /// What went over the sockets of a process.

@@ -41,6 +41,8 @@ fn settings(capture: &Capture) -> Settings {
         cores_allowed: number("cpu_cores_allowed"),
         ranks: number("local_world_size").or_else(|| number("world_size")).or(Some(1)),
         is_anomaly_mode_on: metadata_value(capture, "anomaly_mode").map(|value| value == "1"),
+        parameters: number("parameters"),
+        parameters_float64: number("parameters_float64"),
     }
 }
 
