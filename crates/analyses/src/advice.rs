@@ -40,8 +40,11 @@ mod comm_backend;
 mod comm_overlap;
 mod copied;
 mod cpu_contention;
+mod cpu_fallback;
 mod data_parallel;
 mod dataloader;
+mod device_allocations;
+mod device_slowing;
 mod double_precision;
 mod evaluation;
 mod exposed_comm;
@@ -54,6 +57,7 @@ mod gemm_shapes;
 mod graph_breaks;
 mod host_code;
 mod host_lines;
+mod host_memory_growth;
 mod host_sync;
 mod kernel_work;
 mod launch_bound;
@@ -390,7 +394,10 @@ impl AllAdvice {
     fn in_order(mut self) -> Self {
         self.rows.sort_by(|a, b| {
             let order = |row: &Advice| {
-                (std::cmp::Reverse(row.own_gain_ns.or(row.gain_ns())), row.priority, row.rank, row.device, row.rule)
+                // Nothing else matters to a job that does not go on.
+                let hangs = row.rule.as_str() == ranks::HANGS;
+                let gain_ns = row.own_gain_ns.or(row.gain_ns());
+                (!hangs, std::cmp::Reverse(gain_ns), row.priority, row.rank, row.device, row.rule)
             };
             order(a).cmp(&order(b)).then_with(|| a.says.cmp(&b.says))
         });

@@ -3,6 +3,7 @@
 use super::facts::{Facts, share};
 use super::{Advice, GainEstimate, Place};
 use crate::AnalysisContext;
+use crate::batches::Batches;
 use crate::device_busy::busy_of;
 use crate::host_threads::Doing;
 use crate::io_summary::Runners;
@@ -20,6 +21,8 @@ pub(super) struct BatchWaits {
     rank: u32,
     /// Time of waiting while nothing else happens.
     wait_ns: i64,
+    /// The part of the waits in which the batch was not made yet; 1 where that is not known.
+    unmade_ratio: f64,
     /// The time of the steps.
     window_ns: i64,
     steps: i64,
@@ -40,7 +43,25 @@ pub(super) enum Cause {
 pub(super) fn batch_waits(context: &AnalysisContext<'_>) -> Vec<BatchWaits> {
     let rows = step_breakdown::rows(context);
     let makers = io_workers::rows(context);
-    rows.chunk_by(|a, b| a.rank == b.rank).map(|rows| BatchWaits::of_rank(rows, &makers)).collect()
+    let of_rank = |rows: &[StepBreakdown]| {
+        let unmade_ratio = unmade_ratio(context.get(), rows[0].rank).unwrap_or(1.0);
+        BatchWaits { unmade_ratio, ..BatchWaits::of_rank(rows, &makers) }
+    };
+    rows.chunk_by(|a, b| a.rank == b.rank).map(of_rank).collect()
+}
+
+/// Of the waits for batches that workers make, the part in which the batch was not made yet: the rest is taking it from the
+/// worker.
+fn unmade_ratio(batches: &Batches, rank: u32) -> Option<f64> {
+    let of_workers = batches.batches.iter().filter(|batch| batch.fetch.said.worker.is_some());
+    let taken =
+        of_workers.filter_map(|batch| Some((batch.fetch.span, batch.next?))).filter(|(_, next)| next.rank == rank);
+    let of_each = taken.map(|(fetch, next)| {
+        let unmade_ns = fetch.end_ns.min(next.span.end_ns) - next.span.start_ns;
+        (unmade_ns.max(0), next.span.duration_ns())
+    });
+    let (unmade_ns, all_ns) = of_each.fold((0, 0), |sum: (i64, i64), of| (sum.0 + of.0, sum.1 + of.1));
+    (all_ns > 0).then(|| unmade_ns as f64 / all_ns as f64)
 }
 
 impl BatchWaits {
@@ -54,6 +75,7 @@ impl BatchWaits {
         let rank = rows[0].rank;
         Self {
             rank,
+            unmade_ratio: 1.0,
             wait_ns: counted().map(|row| row.dataloader_ns).sum(),
             window_ns: counted().map(|row| row.total_ns).sum(),
             steps: counted().count() as i64,
@@ -86,6 +108,8 @@ impl BatchWaits {
     /// A row about the waits for `what`, when they are more than the threshold.
     pub(super) fn advice(&self, facts: &Facts, what: &str) -> Option<Advice> {
         let row = share(self.wait_ns, self.window_ns, THRESHOLD)?;
+        // Where batches are ready, no worker is waited for.
+        share((self.wait_ns as f64 * self.unmade_ratio) as i64, self.window_ns, THRESHOLD)?;
         let (wait, ratio) = (format_ns(self.wait_ns / self.steps), format_ratio(row.measured_ratio?));
         let step = format_ns(self.window_ns / self.steps);
         let of = match self.steps {

@@ -22,11 +22,20 @@ fn judge(facts: &Facts) -> Judged {
     Ok(facts.devices()?.iter().filter_map(|device| of_device(facts, device)).collect())
 }
 
-/// What can be hidden is exposed, and no more than the computing under which nothing is hidden yet.
+/// Computing under which nothing is hidden yet.
+fn free_ns(device: &TemporalBreakdown) -> i64 {
+    device.compute_ns - (device.comm_ns - device.exposed_comm_ns)
+}
+
+/// What this rule says could be hidden: it is exposed, and no more than the computing that is free for it. 0 where it says
+/// nothing.
+pub(super) fn hideable_ns(device: &TemporalBreakdown) -> i64 {
+    let hideable_ns = device.exposed_comm_ns.min(free_ns(device));
+    share_of_device(device, hideable_ns, THRESHOLD).map_or(0, |_| hideable_ns)
+}
+
 fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
-    let hidden_ns = device.comm_ns - device.exposed_comm_ns;
-    let free_ns = device.compute_ns - hidden_ns;
-    let hideable_ns = device.exposed_comm_ns.min(free_ns);
+    let (free_ns, hideable_ns) = (free_ns(device), hideable_ns(device));
     let row = share_of_device(device, hideable_ns, THRESHOLD)?;
     let (gpu, comm) = (gpu(device.device), format_ns(device.comm_ns));
     let (hidden, free) = (format_ratio(device.overlap_ratio?), format_ns(free_ns));
@@ -36,6 +45,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
              communication beside it."
         ),
         gain: Some((hideable_ns, GainEstimate::Overlap)),
+        own_gain_ns: Some(hideable_ns),
         place: facts.longest_communication(device),
         ..row
     })

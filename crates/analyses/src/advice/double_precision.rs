@@ -4,11 +4,11 @@ use super::facts::Facts;
 use super::loops::Loop;
 use super::step_operators::StepOp;
 use super::words::{counted, quoted};
-use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule, settings};
 use std::cmp::Reverse;
 use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_trace::{SliceKind, Trace};
+use stepscope_trace::{Settings, SliceKind, Trace};
 
 /// Share of the time of such operators.
 const THRESHOLD: f64 = 0.10;
@@ -24,33 +24,43 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let loops = facts.step_operators()?;
-    if !facts.trace.has_shapes() {
-        return Err(Lacks("no types of operators' inputs"));
+    let loops: Vec<_> = facts.step_operators()?.filter(|(of, _)| of.device.is_empty()).collect();
+    let has_shapes = facts.trace.has_shapes();
+    if !has_shapes && loops.iter().all(|(of, _)| settings::settings(facts, of).parameters_float64.is_none()) {
+        return Err(Lacks("no types of operators' inputs, nor of parameters"));
     }
-    Ok(loops.filter(|(of, _)| of.device.is_empty()).filter_map(|(of, ops)| of_loop(facts.trace, of, ops)).collect())
+    Ok(loops.into_iter().filter_map(|(of, operators)| of_loop(facts, of, operators, has_shapes)).collect())
 }
 
 /// The processor computes at half the rate at most, so that half of the time is to gain.
-fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
+fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], has_shapes: bool) -> Option<Advice> {
+    let trace = facts.trace;
     let computes = |op: &&StepOp| matches!(op.category, "matrix_product" | "convolution" | "recurrent" | "attention");
     let all: Vec<&StepOp> = operators.iter().filter(computes).collect();
-    let double: Vec<&StepOp> = all.iter().filter(|op| is_double(trace, op)).copied().collect();
-    let time = |operators: &[&StepOp]| {
-        let spans: IntervalSet = operators.iter().map(|op| op.span).collect();
-        spans.intersect(&of.windows).total_ns()
+    // Without the types of inputs, what most of the parameters are, the products of them are.
+    let Settings { parameters, parameters_float64, .. } = settings::settings(facts, of);
+    let are_double = !has_shapes && 2 * parameters_float64? > parameters?;
+    let is_double = |op: &&&StepOp| are_double || has_shapes && is_double(trace, op);
+    let double: Vec<&StepOp> = all.iter().filter(is_double).copied().collect();
+    let time = |operators: &[&StepOp]| -> IntervalSet {
+        operators.iter().map(|op| op.span).collect::<IntervalSet>().intersect(&of.windows)
     };
-    let (all_ns, double_ns) = (time(&all), time(&double));
+    let (all_ns, double_time) = (time(&all).total_ns(), time(&double));
+    let double_ns = double_time.total_ns();
     let ratio = double_ns as f64 / all_ns.max(1) as f64;
     let row = of.row(double_ns).filter(|_| ratio > THRESHOLD)?;
     let longest = double.iter().max_by_key(|op| (op.span.duration_ns(), Reverse(op.slice)))?;
     let module = trace.slices.with_ancestors(longest.slice).find(|id| trace.slices.kind(*id) == SliceKind::Module);
     let module = module.map_or_else(String::new, |id| format!(" in {}", quoted(trace.slice_name(id))));
     let count = double.len() as i64;
+    let how = match are_double {
+        true => "with `float64`, as the parameters are",
+        false => "with `float64`",
+    };
     Some(Advice {
         says: format!(
-            "{} a step compute with 64-bit floats, {} of the time of matrix products, convolutions and attention: {} ({}) of \
-             {}, the longest {}{module}.",
+            "{} a step compute {how}, {} of the time of matrix products, convolutions and attention: {} ({}) of {}, the \
+             longest {}{module}.",
             counted(of.per_step(count), "operator"),
             format_ratio(ratio),
             format_ns(double_ns),
@@ -99,10 +109,28 @@ mod tests {
             &computing("ffffddd...", "double"),
             "compute.double_precision",
             &[
-                "750 of 5000 peak_rates high: 1 operator a step compute with 64-bit floats, 42.9 % of the time of matrix products, convolutions and attention: 1.50 ms (30.0 %) of 5.00 ms, the longest `aten::mm`.",
+                "750 of 5000 peak_rates high: 1 operator a step compute with `float64`, 42.9 % of the time of matrix products, convolutions and attention: 1.50 ms (30.0 %) of 5.00 ms, the longest `aten::mm`.",
             ],
         );
         check(&computing("ffffddd...", "float"), "compute.double_precision", &[]);
         check(&computing("ffff......", "double"), "compute.double_precision", &[]);
+    }
+
+    #[test]
+    fn without_types_of_inputs_those_of_the_parameters_count() {
+        let trace = |of_float64: i64| {
+            let mut trace = rename(drawn_us(&repeated(5, &[("cpu 1", "fffff.....")]), 100), "f", "aten::addmm");
+            let settings = &mut trace.processes[0].settings;
+            (settings.parameters, settings.parameters_float64) = (Some(10), Some(of_float64));
+            trace
+        };
+        check(
+            &trace(6),
+            "compute.double_precision",
+            &[
+                "1250 of 5000 peak_rates high: 1 operator a step compute with `float64`, as the parameters are, 100.0 % of the time of matrix products, convolutions and attention: 2.50 ms (50.0 %) of 5.00 ms, the longest `aten::addmm`.",
+            ],
+        );
+        check(&trace(5), "compute.double_precision", &[]);
     }
 }

@@ -1,7 +1,7 @@
 //! A device communicates and does not compute meanwhile.
 
 use super::facts::{Facts, gpu, share_of_device};
-use super::{Advice, GainEstimate, Judged, Rule};
+use super::{Advice, GainEstimate, Judged, Rule, comm_overlap};
 use stepscope_base::units::{format_ns, format_ratio};
 
 /// As the TensorBoard plugin of PyTorch's profiler.
@@ -29,6 +29,8 @@ fn judge(facts: &Facts) -> Judged {
                  may be part of it."
             ),
             gain: Some((device.exposed_comm_ns, GainEstimate::Removal)),
+            // To hide it costs no less communication.
+            own_gain_ns: Some(device.exposed_comm_ns - comm_overlap::hideable_ns(device)),
             place: facts.longest_communication(device),
             ..row
         })
@@ -43,12 +45,14 @@ mod tests {
     #[test]
     fn exposed_communication_beyond_a_tenth_is_said() {
         check(
-            &drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ......NNNN"),
+            &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 ..NNNNNNNN"),
             "comm.exposed",
             &[
-                "2000 of 10000 removal high: GPU 0 communicates without computing for 2.00 ms (20.0 %) of 10.0 ms; waiting for other ranks may be part of it.",
+                "8000 of 10000 removal high: GPU 0 communicates without computing for 8.00 ms (80.0 %) of 10.0 ms; waiting for other ranks may be part of it.",
             ],
         );
+        // All of it could be hidden: that is said.
+        check(&drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ......NNNN"), "comm.exposed", &[]);
         check(&drawn_ms("rank 0 stream 7 CCCCCCCCC.\nrank 0 stream 9 ......NNNN"), "comm.exposed", &[]);
     }
 }

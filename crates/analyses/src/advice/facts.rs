@@ -7,6 +7,8 @@ use super::pauses::{Pause, Pauses, pauses};
 use super::step_calls::{StepCall, step_calls};
 use super::step_operators::{StepOp, step_operators};
 use super::{Advice, GainEstimate, Lacks, Place};
+use crate::communication::Parts;
+use crate::device_busy::DeviceBusy;
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
 use crate::memory_summary::{self, MemorySummary};
 use crate::roofline::{self, RooflineRow};
@@ -134,6 +136,19 @@ impl<'a> Facts<'a> {
             time: pause.spans.clone(),
             ..row
         })
+    }
+
+    /// When a rank communicates with others: from when a collective begins to be carried out to its end.
+    pub(super) fn communication(&self, rank: u32) -> IntervalSet {
+        let of_rank = self.context.get::<Parts>().0.iter().filter(|part| part.rank == rank);
+        IntervalSet::from_unsorted(of_rank.map(|part| Span::new(part.start_ns, part.end_ns)).collect::<Vec<Span>>())
+    }
+
+    /// When any device of a rank runs kernels.
+    pub(super) fn computing(&self, rank: u32) -> IntervalSet {
+        let devices = self.trace.devices.iter().zip(self.context.get::<Vec<DeviceBusy>>());
+        let of_rank = devices.filter(|(device, _)| device.rank == rank);
+        of_rank.fold(IntervalSet::default(), |sum, (_, busy)| sum.union(&busy.compute).union(&busy.comm))
     }
 
     /// The windows of a rank's devices together.

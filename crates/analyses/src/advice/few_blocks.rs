@@ -65,6 +65,7 @@ fn of_device(
         count: Some(work.thin.count),
         gain: Some((unfilled_ns, GainEstimate::FullDevice)),
         place: work.thin.place(facts.trace),
+        time: work.thin.saved(unfilled_ns),
         ..row
     })
 }

@@ -1,6 +1,7 @@
 //! Matrix products have sizes that fit tensor cores badly.
 
 use super::facts::{Facts, share};
+use super::kernel_work::{kernels_of, saved};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::flops::{Formula, shapes};
@@ -42,7 +43,9 @@ fn of_rank(facts: &Facts, rows: &[(u32, RooflineRow)]) -> Option<Advice> {
     let wasted_ns = sum(|row| row.wasted_ns).min(window_ns);
     let worst = found.iter().max_by_key(|(row, _)| row.wasted_ns).copied();
     let row = share(wasted_ns, window_ns, THRESHOLD)?;
-    advice(Advice { rank: Some(rank), ..row }, worst?, sum(|row| row.modeled_ns), sum(|row| row.count))
+    let is_found = |name: &str| found.iter().any(|(row, _)| row.label.as_ref().is_some_and(|label| label.name == name));
+    let time = saved(&kernels_of(facts.context, rank, is_found), wasted_ns);
+    advice(Advice { rank: Some(rank), time, ..row }, worst?, sum(|row| row.modeled_ns), sum(|row| row.count))
 }
 
 fn advice(row: Advice, (worst, sizes): (&RooflineRow, Sizes), took_ns: i64, count: i64) -> Option<Advice> {

@@ -5,7 +5,7 @@ use super::loops::Loop;
 use super::recompiles::has_compiled_code;
 use super::step_operators::Categories;
 use super::words::quoted;
-use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule, tiny_operators};
 use crate::op_classes::UNKNOWN;
 use std::cmp::Reverse;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
@@ -45,10 +45,14 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     if count < LEAST_PIECES * steps {
         return None;
     }
-    // Compiled code, and what the compiler does before it, are operators of no known kind.
+    // Compiled code, and what the compiler does before it, are operators of no known kind. Short ones between the pieces
+    // would be part of one piece without a break.
     let mut categories = Categories::default();
     let mut computes = |id: &SliceId| {
-        slices.kind(*id) == SliceKind::Op && categories.of(trace, slices.name[id.index()]) != UNKNOWN && is_within(*id)
+        slices.kind(*id) == SliceKind::Op
+            && slices.dur_ns[id.index()] >= tiny_operators::SHORT_NS
+            && categories.of(trace, slices.name[id.index()]) != UNKNOWN
+            && is_within(*id)
     };
     let on_thread = trace.lanes(thread).flat_map(|lane| trace.tracks[lane.index()].slice_ids());
     let computing: Vec<SliceId> = on_thread.filter(|id| computes(id)).collect();
@@ -63,7 +67,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     Some(Advice {
         says: format!(
             "Compiled code calls {} other pieces of compiled code a step (mean of {steps}){module}, and is outside of \
-             operators for {} ({}) of {}.",
+             operators of 20 µs or more for {} ({}) of {}.",
             format_count(of.per_step(count)),
             format_ns(exposed.total_ns()),
             format_ratio(row.measured_ratio?),
@@ -104,7 +108,7 @@ mod tests {
             &broken(10),
             "compile.graph_breaks",
             &[
-                "15000 of 30000 removal high: Compiled code calls 10 other pieces of compiled code a step (mean of 5), in `m`, and is outside of operators for 15.0 ms (50.0 %) of 30.0 ms.",
+                "15000 of 30000 removal high: Compiled code calls 10 other pieces of compiled code a step (mean of 5), in `m`, and is outside of operators of 20 µs or more for 15.0 ms (50.0 %) of 30.0 ms.",
             ],
         );
     }

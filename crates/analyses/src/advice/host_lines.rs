@@ -2,12 +2,14 @@
 //! for others.
 
 use super::facts::{Facts, share};
-use super::lines::{line_of, outermost_first};
+use super::lines::{line_of, line_of_samples, outermost_first, own_frames};
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::HostTime;
+use crate::windows::contains;
+use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_trace::{Doing, StackSample, Trace};
+use stepscope_trace::{Doing, StackSample};
 
 const THRESHOLD: f64 = 0.05;
 /// Of a loop, what is in fewer of its steps is no habit: the first one sets things up.
@@ -34,6 +36,8 @@ pub(super) const SLEEP: Rule = Rule {
     judge: |facts| judge(facts, &[Doing::Sleep], "sleeps"),
 };
 
+const LOCKS: &[Doing] = &[Doing::Lock];
+
 pub(super) const LOCK: Rule = Rule {
     code: "host.lock_wait",
     fault: "The loop waits for another thread",
@@ -41,7 +45,7 @@ pub(super) const LOCK: Rule = Rule {
     evidence: "host_lines",
     to_do: "Hold the lock for less time on the other thread, hand data over by a queue that is filled ahead, or have the \
             other thread work on a copy.",
-    judge: |facts| judge(facts, &[Doing::Lock], "waits for another thread"),
+    judge: |facts| judge(facts, LOCKS, "waits for another thread"),
 };
 
 pub(super) const INTERPRETER: Rule = Rule {
@@ -52,9 +56,12 @@ pub(super) const INTERPRETER: Rule = Rule {
     to_do: "Run the other thread's Python code in a process of its own (`multiprocessing`), or let it do less while the \
             loop runs.",
     judge: |facts| {
-        judge(facts, &[Doing::InterpreterLock], "waits for the interpreter's lock, which another thread holds,")
+        let how = "waits for the interpreter's lock, which another thread holds,";
+        Ok(judge(facts, &[Doing::InterpreterLock], how)?.into_iter().map(|row| with_holder(facts, row)).collect())
     },
 };
+
+const OUTSIDE: &[Doing] = &[Doing::Connection, Doing::Process, Doing::System];
 
 pub(super) const OTHERS: Rule = Rule {
     code: "host.outside_wait",
@@ -62,13 +69,7 @@ pub(super) const OTHERS: Rule = Rule {
     disproof: "Steps are as long without the call.",
     evidence: "host_lines",
     to_do: "Do this in a thread or process of its own, before the step needs what it gives.",
-    judge: |facts| {
-        judge(
-            facts,
-            &[Doing::Connection, Doing::Process, Doing::System],
-            "waits for a connection, a process or the system",
-        )
-    },
+    judge: |facts| judge(facts, OUTSIDE, "waits for a connection, a process or the system"),
 };
 
 fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
@@ -76,11 +77,25 @@ fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
         return Err(Lacks("no samples of Python's stacks: `stepscope record` takes them"));
     }
     let times: &Vec<HostTime> = facts.context.get();
-    Ok(times.iter().filter_map(|time| of_rank(facts.trace, time, doing, how)).collect())
+    Ok(times.iter().filter_map(|time| of_rank(facts, time, doing, how)).collect())
 }
 
-fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option<Advice> {
-    let samples: Vec<&StackSample> = time.samples.iter().filter(|sample| doing.contains(&sample.doing)).collect();
+fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option<Advice> {
+    let trace = facts.trace;
+    // A thread that waits while its rank communicates waits for other ranks.
+    let communicates = match doing == LOCKS || doing == OUTSIDE {
+        true => facts.communication(time.rank),
+        false => IntervalSet::default(),
+    };
+    // PyTorch's own Python between operators is no code that could be left out.
+    let is_own = |sample: &StackSample| {
+        let innermost = sample.stack.and_then(|stack| trace.stacks.frames(stack).next());
+        sample.doing != Doing::Running || innermost.is_none_or(|line| !trace.strings.get(line).starts_with("torch/"))
+    };
+    let samples: Vec<&StackSample> =
+        time.samples.iter().filter(|sample| doing.contains(&sample.doing) && is_own(sample)).collect();
+    let samples: Vec<&StackSample> =
+        samples.into_iter().filter(|sample| !contains(communicates.spans(), sample.time_ns)).collect();
     if samples.len() < LEAST_SAMPLES || time.step_count == 0 {
         return None;
     }
@@ -90,7 +105,7 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
         return None;
     }
     let count = samples.len() as i64;
-    let when = time.before(trace, &samples);
+    let when = time.before(trace, &samples).subtract(&communicates);
     let exposed = when.intersect(&time.exposed);
     let all_ns = time.parts(std::iter::once(count))[0];
     // Where devices work beside it, it holds nothing up.
@@ -118,6 +133,23 @@ fn of_rank(trace: &Trace, time: &HostTime, doing: &[Doing], how: &str) -> Option
         time: exposed,
         ..row
     })
+}
+
+/// A row about the interpreter's lock with the line of the thread that most often runs meanwhile: that one has to change.
+fn with_holder(facts: &Facts, row: Advice) -> Advice {
+    let (trace, times) = (facts.trace, facts.context.get::<Vec<HostTime>>());
+    let Some(main) = times.iter().find(|time| Some(time.rank) == row.rank).map(|time| time.track) else { return row };
+    let process = trace.tracks[main.index()].process;
+    let others = trace.stack_samples.chunk_by(|a, b| a.track == b.track);
+    let others =
+        others.filter(|samples| samples[0].track != main && trace.tracks[samples[0].track.index()].process == process);
+    let runs = |sample: &&StackSample| sample.doing == Doing::Running && contains(row.time.spans(), sample.time_ns);
+    let others = others.map(|samples| samples.iter().filter(runs).copied().collect::<Vec<StackSample>>());
+    let Some(running) = others.max_by_key(Vec::len) else { return row };
+    let Some(line) = line_of_samples(trace, &running, &row.time, own_frames) else { return row };
+    let thread = quoted(&trace.tracks[running[0].track.index()].name);
+    let says = format!("{} Meanwhile the thread {thread} is most often in {}.", row.says, quoted(&line));
+    Advice { says, line: Some(line), ..row }
 }
 
 /// The number of the step that a sample is in.

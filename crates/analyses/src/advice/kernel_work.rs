@@ -9,7 +9,7 @@ use crate::occupancy::blocks_per_sm;
 use crate::op_classes::OpClasses;
 use crate::temporal_breakdown::TemporalBreakdown;
 use rustc_hash::FxHashMap;
-use stepscope_base::StringId;
+use stepscope_base::{IntervalSet, Span, StringId};
 use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
 
 /// The categories of operators that a compiler puts into one kernel with what is around them.
@@ -25,10 +25,13 @@ pub(super) struct Work {
     /// Time by what it is named by, an operator or a kernel.
     by_name: FxHashMap<StringId, i64>,
     longest: Option<(i64, SliceId)>,
+    spans: Vec<Span>,
 }
 
 impl Work {
-    fn add(&mut self, event: &DeviceEvent, dur_ns: i64, name: StringId) {
+    fn add(&mut self, event: &DeviceEvent, span: Span, name: StringId) {
+        let dur_ns = span.duration_ns();
+        self.spans.push(span);
         self.total_ns = self.total_ns.saturating_add(dur_ns);
         self.count += 1;
         let of_name = self.by_name.entry(name).or_default();
@@ -44,10 +47,40 @@ impl Work {
         named.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)))
     }
 
+    /// When a change saves so much of it: at the end of each kernel.
+    pub(super) fn saved(&self, saved_ns: i64) -> IntervalSet {
+        saved(&self.spans, saved_ns)
+    }
+
     /// Where the longest kernel is.
     pub(super) fn place(&self, trace: &Trace) -> Option<Place> {
         self.longest.map(|(_, slice)| Place::of(trace, slice))
     }
+}
+
+/// When a change saves so much of some kernels together: of each the same share, at its end.
+pub(super) fn saved(kernels: &[Span], saved_ns: i64) -> IntervalSet {
+    let all_ns: i128 = kernels.iter().map(|span| i128::from(span.duration_ns())).sum();
+    let end = |span: &Span| {
+        let share = i128::from(span.duration_ns()) * i128::from(saved_ns) / all_ns.max(1);
+        Span::new(span.end_ns - (share as i64).min(span.duration_ns()), span.end_ns)
+    };
+    IntervalSet::from_unsorted(kernels.iter().map(end))
+}
+
+/// The computing kernels of operators of a rank.
+pub(super) fn kernels_of(context: &AnalysisContext<'_>, rank: u32, is_wanted: impl Fn(&str) -> bool) -> Vec<Span> {
+    let trace = context.trace;
+    let mut wanted: FxHashMap<StringId, bool> = FxHashMap::default();
+    let events = context
+        .selection
+        .device_events(trace)
+        .filter(|event| event.class == DeviceEventClass::Compute && trace.devices[event.device.index()].rank == rank);
+    let of_wanted = events.filter(|event| {
+        let name = event.op.map(|op| trace.slices.name[op.index()]);
+        name.is_some_and(|name| *wanted.entry(name).or_insert_with(|| is_wanted(trace.strings.get(name))))
+    });
+    of_wanted.map(|event| trace.slices.span(event.slice)).collect()
 }
 
 /// The computing kernels of one device.
@@ -77,20 +110,20 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
     let mut types = Types::of(trace);
     for event in context.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
         let Some(slot) = slots[event.device.index()] else { continue };
-        let dur_ns = trace.slices.dur_ns[event.slice.index()];
+        let span = trace.slices.span(event.slice);
         if let Some(op) = event.op {
             let name = trace.slices.name[op.index()];
             if FUSIBLE.contains(&types.classes.get(name).category) {
-                work[slot].fusible.add(&event, dur_ns, name);
+                work[slot].fusible.add(&event, span, name);
             } else if !event.uses_tensor_cores && types.is_plain_product(op) {
-                work[slot].plain.add(&event, dur_ns, name);
+                work[slot].plain.add(&event, span, name);
             }
         }
         let Some(blocks) = blocks_per_sm(&event, &trace.devices[event.device.index()]) else { continue };
         work[slot].knows_blocks = true;
         if blocks < 1.0 {
-            work[slot].thin.add(&event, dur_ns, trace.slices.name[event.slice.index()]);
-            unfilled[slot] += i128::from(ONE - units(blocks)) * i128::from(dur_ns);
+            work[slot].thin.add(&event, span, trace.slices.name[event.slice.index()]);
+            unfilled[slot] += i128::from(ONE - units(blocks)) * i128::from(span.duration_ns());
         }
     }
     for (work, unfilled) in work.iter_mut().zip(unfilled) {

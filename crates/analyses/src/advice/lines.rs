@@ -5,7 +5,7 @@ use super::{Advice, cpu_contention};
 use crate::host_lines::{HostTime, samples_of};
 use crate::windows::contains;
 use rustc_hash::FxHashMap;
-use stepscope_base::StringId;
+use stepscope_base::{IntervalSet, StringId};
 use stepscope_trace::{StackSample, Trace};
 
 /// A place is as deep as still has this part of the samples.
@@ -21,17 +21,39 @@ pub(super) fn with_line(facts: &Facts, row: Advice) -> Advice {
     if row.line.is_some() || row.time.is_empty() || is_anywhere || facts.trace.stack_samples.is_empty() {
         return row;
     }
+    Advice { line: line_at(facts, row.rank, &row.time), ..row }
+}
+
+/// The line at which the thread that runs the steps of a rank is most often at some time.
+pub(super) fn line_at(facts: &Facts, rank: Option<u32>, time: &IntervalSet) -> Option<String> {
     let times: &Vec<HostTime> = facts.context.get();
-    let of_rank = times.iter().find(|time| Some(time.rank) == row.rank);
-    let samples = of_rank.map_or(&[][..], |time| samples_of(facts.trace, time.track));
-    let inside: Vec<&StackSample> =
-        samples.iter().filter(|sample| contains(row.time.spans(), sample.time_ns)).collect();
-    if inside.len() < LEAST_SAMPLES {
-        return row;
-    }
-    let stacks: Vec<Vec<StringId>> =
-        inside.into_iter().map(|sample| own_frames(facts.trace, outermost_first(facts.trace, sample))).collect();
-    Advice { line: line_of(facts.trace, &stacks).map(|(line, _)| line), ..row }
+    let thread = times.iter().find(|time| Some(time.rank) == rank)?.track;
+    line_of_samples(facts.trace, samples_of(facts.trace, thread), time, own_frames)
+}
+
+/// The same, of what calls into a file: at samples in which nothing does, the thread is somewhere else.
+pub(super) fn line_that_calls(facts: &Facts, rank: u32, time: &IntervalSet, file: &str) -> Option<String> {
+    let times: &Vec<HostTime> = facts.context.get();
+    let thread = times.iter().find(|time| time.rank == rank)?.track;
+    line_of_samples(facts.trace, samples_of(facts.trace, thread), time, |trace, mut stack| {
+        let called = stack.iter().position(|frame| trace.strings.get(*frame).starts_with(file));
+        stack.truncate(called.unwrap_or(0));
+        own_frames(trace, stack)
+    })
+}
+
+/// Where samples are most often at some time, by the part of their stacks that counts; one without any does not.
+pub(super) fn line_of_samples(
+    trace: &Trace,
+    samples: &[StackSample],
+    time: &IntervalSet,
+    part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
+) -> Option<String> {
+    let inside = samples.iter().filter(|sample| contains(time.spans(), sample.time_ns));
+    let stacks = inside.map(|sample| part(trace, outermost_first(trace, sample)));
+    let stacks: Vec<Vec<StringId>> = stacks.filter(|stack| !stack.is_empty()).collect();
+    let is_enough = stacks.len() >= LEAST_SAMPLES;
+    is_enough.then(|| line_of(trace, &stacks))?.map(|(line, _)| line)
 }
 
 /// The frames of a sample; none where its stack could not be read.
@@ -43,7 +65,7 @@ pub(super) fn outermost_first(trace: &Trace, sample: &StackSample) -> Vec<String
 
 /// A stack without what PyTorch runs at its end: its compiler calls much that is not its own. Where it is all PyTorch's, all
 /// of it.
-fn own_frames(trace: &Trace, mut stack: Vec<StringId>) -> Vec<StringId> {
+pub(super) fn own_frames(trace: &Trace, mut stack: Vec<StringId>) -> Vec<StringId> {
     let is_in = |frame: &StringId, folder: &str| trace.strings.get(*frame).starts_with(folder);
     // Compiled code is called from one of its files.
     let compiles = |frame: &StringId| is_in(frame, "torch/_dynamo/") && !is_in(frame, "torch/_dynamo/eval_frame.py");

@@ -42,13 +42,14 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
     // The first time has to be.
     let again: Vec<&IoCall> = opens.values().flat_map(|opens| &opens[1..]).copied().collect();
     let files: BTreeSet<StringId> = opens.keys().map(|(file, _)| *file).collect();
-    let time = of.busy(&again);
+    let time = of.rounds(&again);
     let (count, ns) = (again.len() as i64, time.total_ns());
     let row = share(ns, of.window_ns(), THRESHOLD).filter(|_| count >= LEAST_COUNT)?;
     Some(Advice {
         rank: Some(of.rank),
         says: format!(
-            "{} of {} that the process had opened before take {} ({}) of {}; one process opens {} {} times.",
+            "{} of {} that the process had opened before, with what lies closely between them, take {} ({}) of {}; one process \
+             opens {} {} times.",
             counted(count, "open"),
             counted(files.len() as i64, "file"),
             format_ns(ns),
@@ -77,7 +78,7 @@ mod tests {
             &trace(&"o|".repeat(101)),
             "io.open_storm",
             &[
-                "100 of 1000 removal high: 100 opens of 1 file that the process had opened before take 100 µs (10.0 %) of \
+                "100 of 1000 removal high: 100 opens of 1 file that the process had opened before, with what lies closely between them, take 100 µs (10.0 %) of \
                1.00 ms; one process opens `file` 101 times.",
             ],
         );

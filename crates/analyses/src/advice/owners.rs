@@ -23,7 +23,7 @@ pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
     let mut kept = Vec::with_capacity(rows.len());
     for mut row in rows {
         let time = std::mem::take(&mut row.time);
-        let Some((gain_ns, _)) = row.gain.filter(|_| !time.is_empty()) else {
+        let Some((gain_ns, _)) = row.gain else {
             kept.push(row);
             continue;
         };
@@ -32,13 +32,23 @@ pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
         };
         let rivals = owned.iter().filter(|(of, _)| competes(of));
         let left = rivals.fold(time.clone(), |left, (_, owned)| left.subtract(owned));
-        let own_ns = gain_ns.min(left.total_ns());
+        // Of a row whose time is not known it may be known what is its own.
+        let own_ns = match (time.is_empty(), row.own_gain_ns) {
+            (true, None) => {
+                kept.push(row);
+                continue;
+            }
+            (true, Some(own_ns)) => own_ns,
+            (false, _) => gain_ns.min(left.total_ns()),
+        };
         let own_ratio = own_ns as f64 / row.window_ns.unwrap_or(gain_ns).max(1) as f64;
         if own_ns < gain_ns / LEAST_SHARE && own_ratio < LEAST_RATIO {
             continue;
         }
-        let mine = owned.entry((row.rank, row.device)).or_default();
-        *mine = mine.union(&time);
+        if !time.is_empty() {
+            let mine = owned.entry((row.rank, row.device)).or_default();
+            *mine = mine.union(&time);
+        }
         row.own_gain_ns = Some(own_ns);
         row.priority = Priority::of_gain(own_ratio);
         kept.push(row);

@@ -6,6 +6,8 @@ use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::copies::{Copies, copies};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_bytes, format_bytes_per_s, format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::DeviceEvent;
 
 const THRESHOLD: f64 = 0.01;
 
@@ -26,6 +28,17 @@ fn judge(facts: &Facts) -> Judged {
         return Err(Lacks("copies do not say whether memory is pinned"));
     }
     Ok(devices.iter().filter_map(|device| of_device(facts, device, &rows)).collect())
+}
+
+/// When a device copies from or to memory that is not pinned.
+fn pageable(facts: &Facts, device: &TemporalBreakdown) -> IntervalSet {
+    let trace = facts.trace;
+    let is_it = |event: &DeviceEvent| {
+        let of = &trace.devices[event.device.index()];
+        event.is_pageable == Some(true) && (of.rank, of.ordinal) == (device.rank, device.device)
+    };
+    let events = facts.selection.device_events(trace).filter(is_it);
+    IntervalSet::from_unsorted(events.map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>())
 }
 
 /// What the copies take, and no more than the device's copies take by themselves.
@@ -54,6 +67,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, rows: &[Copies]) -> Opti
         count: Some(count),
         gain: Some((exposed_ns, GainEstimate::Removal)),
         place: facts.longest_event(device, |event| event.is_pageable == Some(true)),
+        time: pageable(facts, device).subtract(&facts.computing(device.rank)),
         ..row
     })
 }

@@ -29,6 +29,9 @@ pub(super) type JobRule = Rule<fn(&JobFacts) -> Result<Said, Lacks>>;
 
 pub(super) const RULES: &[JobRule] = &[hang::RULE, slow::RULE, gc::RULE, stages::RULE, groups::RULE];
 
+/// What comes before everything else.
+pub(super) const HANGS: &str = hang::RULE.code;
+
 /// The share of the steps that there has to be to gain. Below, ranks differ by chance.
 const THRESHOLD: f64 = 0.04;
 

@@ -4,12 +4,15 @@ use super::facts::Facts;
 use super::loops::Loop;
 use super::step_operators::Categories;
 use super::words::{counted, quoted};
-use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule, lines};
 use crate::op_classes::AUTOGRAD;
 use std::cmp::Reverse;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{SliceId, SliceKind};
+
+/// What is checkpointed is called from here.
+const CHECKPOINT: &str = "torch/utils/checkpoint.py";
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.recomputed",
@@ -49,6 +52,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     }
     let host: IntervalSet =
         IntervalSet::from_unsorted(calls.iter().map(|call| slices.span(*call)).collect::<Vec<Span>>());
+    let line = lines::line_that_calls(facts, of.rank, &of.windows.subtract(&host), CHECKPOINT);
     let again = match of.device.is_empty() {
         true => host,
         false => launched(facts, of, &host),
@@ -69,6 +73,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         count: Some(count),
         gain: Some((again_ns, GainEstimate::Removal)),
         place: Some(Place::of(trace, longest)),
+        line,
         time: again,
         ..row
     })

@@ -32,7 +32,7 @@ pub(super) const ANOMALY_MODE: Rule = Rule {
     judge: judge_anomaly_mode,
 };
 
-fn settings(facts: &Facts, of: &Loop) -> Settings {
+pub(super) fn settings(facts: &Facts, of: &Loop) -> Settings {
     facts.trace.processes[of.process.index()].settings
 }
 

@@ -2,9 +2,12 @@
 
 use super::facts::{Facts, LAUNCH_WAIT_THRESHOLD, SHORT_EVENTS_THRESHOLD, gpu, share_of_device};
 use super::pauses::Pauses;
+use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::idle::IdleCause;
 use crate::temporal_breakdown::TemporalBreakdown;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 pub(super) const RULE: Rule = Rule {
@@ -28,10 +31,12 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
     let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (short, all) = (format_count(launches.short_events), format_count(launches.device_events));
     let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
+    let most = most(facts, device.rank)
+        .map_or_else(String::new, |(name, count)| format!(" {} of them are of {}.", format_count(count), quoted(name)));
     Some(Advice {
         says: format!(
             "{short} of {all} kernels, copies and fills take less time than their launch, and {gpu} waits {idle} \
-             ({ratio}) of {window} for the host to launch."
+             ({ratio}) of {window} for the host to launch.{most}"
         ),
         measured_ratio: Some(short_ratio),
         threshold_ratio: Some(SHORT_EVENTS_THRESHOLD),
@@ -41,6 +46,19 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         time: pause.spans.clone(),
         ..row
     })
+}
+
+/// The operator that most of what is shorter than its launch is of.
+fn most<'a>(facts: &Facts<'a>, rank: u32) -> Option<(&'a str, i64)> {
+    let (trace, slices) = (facts.trace, &facts.trace.slices);
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    for event in facts.selection.device_events(trace).filter(|event| trace.devices[event.device.index()].rank == rank) {
+        let Some((launch, op)) = event.launch.zip(event.op) else { continue };
+        if slices.dur_ns[event.slice.index()] < slices.dur_ns[launch.index()] {
+            *counts.entry(trace.slice_name(op)).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(name, count)| (*count, Reverse(*name)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Much time goes into reads and writes of few bytes each.
 
 use super::facts::{Facts, share};
+use super::file_calls::rounds;
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
 use stepscope_base::units::{format_bytes, format_count, format_ns, format_ratio};
-use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::IoEvent;
 
 const THRESHOLD: f64 = 0.05;
@@ -45,9 +45,8 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
         windows.spans().get(at).is_some_and(|span| span.contains(start_ns))
     };
     let small: Vec<&IoEvent> = trace.io.iter().filter(is_own).filter(is_small).filter(is_inside).collect();
-    let spans: IntervalSet =
-        small.iter().map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>().into_iter().collect();
-    let spans = spans.intersect(&windows);
+    let placed = |event: &&IoEvent| (trace.slices.track[event.slice.index()], trace.slices.span(event.slice));
+    let spans = rounds(&mut small.iter().map(placed).collect::<Vec<_>>()).intersect(&windows);
     let small_ns = spans.total_ns();
     let row = share(small_ns, windows.total_ns(), THRESHOLD)?;
     let count = small.len() as i64;
@@ -58,7 +57,8 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     (count >= LEAST_COUNT).then(|| Advice {
         rank: Some(rank),
         says: format!(
-            "{} reads and writes of less than 64 KiB, {} each on average, take {time} ({ratio}) of {}.",
+            "{} reads and writes of less than 64 KiB, {} each on average, take {time} ({ratio}) of {}, with what lies closely \
+             between them.",
             format_count(count),
             format_bytes(bytes / count),
             format_ns(windows.total_ns())
@@ -85,7 +85,7 @@ mod tests {
             &trace(100, 4_096),
             "io.small_requests",
             &[
-                "1000 of 10000 removal high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms.",
+                "1000 of 10000 removal high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms, with what lies closely between them.",
             ],
         );
         check(&trace(99, 4_096), "io.small_requests", &[]);

@@ -6,6 +6,7 @@
 //! ```
 
 use super::Place;
+use super::facts::Facts;
 use super::loops::{Loop, median};
 use super::words::quoted;
 use crate::host_threads::sweep_innermost;
@@ -176,10 +177,11 @@ impl Growth {
     }
 
     /// Whether the thread only waits there: for a device or for other ranks, whose rules say more.
-    pub(super) fn is_wait(&self, trace: &Trace, of: &Loop) -> bool {
-        let is_of_device = self.kind(trace).is_some_and(SliceKind::is_api_call);
+    pub(super) fn is_wait(&self, facts: &Facts, of: &Loop) -> bool {
+        let is_of_device = self.kind(facts.trace).is_some_and(SliceKind::is_api_call);
         let ns = |set: &IntervalSet| set.clip(self.span).total_ns();
-        is_of_device || 2 * ns(&communication(trace, of)) > self.span.duration_ns()
+        let communicates = communication(facts.trace, of).union(&facts.communication(of.rank));
+        is_of_device || 2 * ns(&communicates) > self.span.duration_ns()
     }
 }
 

@@ -68,7 +68,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         }
         false => {
             let growth = parts.growth(first, last, excess_of_last_ns)?;
-            if growth.is_wait(trace, of) {
+            if growth.is_wait(facts, of) {
                 return None;
             }
             (format!("the time {}", growth.words(trace)), growth.place(trace), growth.time(trace, of, &judged))

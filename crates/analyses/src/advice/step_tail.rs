@@ -46,7 +46,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let excess_ns: i64 = long.iter().map(|step| dur_ns(*step) - usual_ns).sum();
     let row = of.row(excess_ns)?;
     let growth = StepParts::of(trace, of)?.growth(&usual, &long, excess_ns)?;
-    if growth.is_wait(trace, of) {
+    if growth.is_wait(facts, of) {
         return None;
     }
     let longest_ns = long.iter().map(|step| dur_ns(*step)).max()?;

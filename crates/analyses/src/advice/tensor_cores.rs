@@ -53,6 +53,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Op
         format!(" 16-bit products have a peak rate {:.1} times as high.", tensor as f64 / plain as f64)
     });
     let op_time = format_ns(op_ns);
+    let saved_ns = rates.map(|(plain, tensor)| gain_ns(plain_ns, plain, tensor));
     Some(Advice {
         says: format!(
             "{gpu} spends {plain} ({ratio}) of {window} in products, convolutions or attention without tensor cores, \
@@ -60,8 +61,9 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Op
             quoted(op)
         ),
         count: Some(work.plain.count),
-        gain: rates.map(|(plain, tensor)| (gain_ns(plain_ns, plain, tensor), GainEstimate::PeakRates)),
+        gain: saved_ns.map(|ns| (ns, GainEstimate::PeakRates)),
         place: work.plain.place(facts.trace),
+        time: saved_ns.map_or_else(Default::default, |ns| work.plain.saved(ns)),
         ..row
     })
 }
