@@ -7,7 +7,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
 import { at, goTo, launch, open, settled } from "./browser";
-import { INPUTS, RUN } from "./inputs";
+import { INPUTS, RANKS, RUN, STEPS } from "./inputs";
 import { compare, type View, view } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 import { violations } from "./violations";
@@ -67,12 +67,15 @@ async function expectTable(page: Page, title: string, what: string, a: string, b
   return rows.length;
 }
 
+/** The sentence on steps. */
+const verdictOf = (page: Page) => page.getByRole("region", { name: "Verdict" }).locator("p").textContent();
+
 test("the page says what the command says", async () => {
   const { page, close } = await open(browser, at(server.url, "compare"));
   await settled(page);
   const [steps] = compare(before, now, "steps").results;
   const said = page.getByRole("region", { name: "Steps" });
-  expect(await said.locator("p").first().textContent()).toBe(steps?.says);
+  expect(await verdictOf(page)).toBe(steps?.says);
   const values = await said
     .locator("tbody .value")
     .evaluateAll((all) => all.map((each) => (each as HTMLElement).title));
@@ -212,11 +215,10 @@ test("the sides are swapped, and stand in the address", async () => {
   await page.waitForURL(/run=now\.json/);
   await settled(page);
   const [steps] = compare(now, before, "steps").results;
-  const said = page.getByRole("region", { name: "Steps" }).locator("p").first();
-  expect(await said.textContent()).toBe(steps?.says);
+  expect(await verdictOf(page)).toBe(steps?.says);
   const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
   await settled(other.page);
-  expect(await other.page.getByRole("region", { name: "Steps" }).locator("p").first().textContent()).toBe(steps?.says);
+  expect(await verdictOf(other.page)).toBe(steps?.says);
   await other.close();
   await page.goBack();
   await page.waitForFunction(
@@ -254,15 +256,121 @@ test("a run alone says how to open a second one, and a run that is not there is 
   await wrong.close();
 });
 
+/** A row of the account: what it is called, and before, now and change as they are shown, in nanoseconds. */
+interface Shown {
+  readonly row: string;
+  readonly name: string;
+  readonly times: readonly bigint[];
+}
+
+/** The rows of the account, from what a person reads: milliseconds with six decimals. */
+async function accountOf(page: Page): Promise<Shown[]> {
+  const rows = await page.getByRole("table", { name: "Difference of the mean steps" }).evaluate((table) =>
+    [...table.querySelectorAll("tbody tr, tfoot tr")].map((row) => ({
+      row: row.closest("tfoot") ? "total" : row.classList.contains("part") ? "part" : "class",
+      name:
+        row
+          .querySelector("th")
+          ?.textContent?.replace(/^[▸▾·]/, "")
+          .trim() ?? "",
+      times: [...row.querySelectorAll("td.number .value")].slice(0, 3).map((value) => value.textContent ?? ""),
+    })),
+  );
+  const ns = (text: string) => {
+    expect(text).toMatch(/^[+-]?\d+\.\d{6}$/);
+    return BigInt(text.replace(/[+.]/g, ""));
+  };
+  return rows.filter(({ times }) => times.length > 0).map((row) => ({ ...row, times: row.times.map(ns) }));
+}
+
+const sumOf = (rows: readonly Shown[], at: number) => rows.reduce((sum, row) => sum + (row.times[at] ?? 0n), 0n);
+
+// Two trainings on a V100, where this machine has their traces; two recordings of the repository.
+describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean steps of %s → %s", (a, b) => {
+  let pair: View;
+  beforeAll(async () => {
+    pair = await view([a, b]);
+  });
+  afterAll(() => pair.stop());
+
+  test("what is shown sums: names to their class, classes to the difference, which is that of the steps", async () => {
+    const { page, close } = await open(browser, at(pair.url, "compare"));
+    await settled(page);
+    const region = page.getByRole("region", { name: "Where the difference comes from" });
+    for (const button of await region.locator("tbody button.twist").all()) await button.click();
+    const more = region.getByRole("button", { name: /^Show .* more/ });
+    while ((await more.count()) > 0) await more.first().click();
+    const shown = await accountOf(page);
+    const { results } = compare(a, b, "step_breakdown");
+    const known = results.filter((row) => row.row !== "class" || row.a_ns !== 0 || row.b_ns !== 0);
+    const classes = new Set(known.filter(({ row }) => row === "class").map((row) => row.class));
+    const hasNames = (of: unknown) => results.some((row) => row.class === of && row.name !== null);
+    const expected = known.filter((row) => row.row !== "part" || (classes.has(row.class) && hasNames(row.class)));
+    const times = (row: (typeof expected)[number]) =>
+      [row.a_ns, row.b_ns, row.change_ns].map((ns) => BigInt(Number(ns)));
+    expect(shown.map(({ row, times }) => [row, ...times])).toEqual(expected.map((row) => [row.row, ...times(row)]));
+    const total = shown.at(-1);
+    const [steps] = compare(a, b, "steps").results;
+    expect(total?.times.slice(0, 2)).toEqual([BigInt(Number(steps?.a_mean_ns)), BigInt(Number(steps?.b_mean_ns))]);
+    const rowsOf = (row: string) => shown.filter((each) => each.row === row);
+    for (const at of [0, 1, 2]) expect(sumOf(rowsOf("class"), at)).toBe(total?.times[at]);
+    shown.forEach(({ row, times }, nth) => {
+      expect((times[1] ?? 0n) - (times[0] ?? 0n)).toBe(times[2]);
+      if (row !== "class") return;
+      const rest = shown.slice(nth + 1);
+      const parts = rest.slice(
+        0,
+        rest.findIndex((next) => next.row !== "part"),
+      );
+      if (parts.length > 0) for (const at of [0, 1, 2]) expect(sumOf(parts, at)).toBe(times[at]);
+    });
+    expect(rowsOf("part").length).toBeGreaterThan(rowsOf("class").length);
+    expect(await violations(page)).toEqual([]);
+    await close();
+  });
+
+  test("classes are opened with keys, and the link keeps what is open", async () => {
+    const { page, close } = await open(browser, at(pair.url, "compare"));
+    await settled(page);
+    const first = page.getByRole("region", { name: "Where the difference comes from" }).locator("button.twist").first();
+    const before = (await accountOf(page)).length;
+    await first.focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/open=/);
+    const opened = await accountOf(page);
+    expect(opened.length).toBeGreaterThan(before);
+    const other = await open(browser, at(pair.url, new URL(page.url()).hash.slice(1)));
+    await settled(other.page);
+    expect(await accountOf(other.page)).toEqual(opened);
+    await other.close();
+    await page.keyboard.press("Enter");
+    await page.waitForURL((url) => !url.hash.includes("open="));
+    expect((await accountOf(page)).length).toBe(before);
+    await close();
+  });
+});
+
+test("without a complete step in one of the two there is no difference of steps", async () => {
+  const cut = join(folder, "cut.json");
+  writeFileSync(cut, JSON.stringify({ schemaVersion: 1, traceEvents: [] }));
+  const other = await view([before, cut]);
+  const { page, close } = await open(browser, at(other.url, "compare"));
+  await settled(page);
+  const { results } = compare(before, cut, "step_breakdown");
+  expect(results.at(-1)?.b_ns).toBeNull();
+  const region = page.getByRole("region", { name: "Where the difference comes from" });
+  expect(await region.locator(".notice").textContent()).toContain("no complete step");
+  await close();
+  await other.stop();
+});
+
 // Any two inputs can be put side by side, whatever they have.
 describe.each(INPUTS.map((input, at) => [input, INPUTS[at + 1] ?? INPUTS[0] ?? ""] as const))("%s → %s", (a, b) => {
   test("the page has the command's rows", async () => {
     const both = await view([a, b]);
     const { page, close } = await open(browser, at(both.url, `compare?b=${a === b ? 0 : 1}`));
     await settled(page);
-    expect(await page.getByRole("region", { name: "Steps" }).locator("p").first().textContent()).toBe(
-      compare(a, b, "steps").results[0]?.says,
-    );
+    expect(await verdictOf(page)).toBe(compare(a, b, "steps").results[0]?.says);
     await expectTable(page, "Operators", "operators", a, b);
     if (await page.getByRole("grid", { name: "Kernels", exact: true }).count()) {
       await expectTable(page, "Kernels", "kernels", a, b);
@@ -279,7 +387,7 @@ test("two ranks of one run are two sides", async () => {
   await settled(page);
   const said = page.getByRole("region", { name: "Steps" });
   const [steps] = compare(RUN, RUN, "steps", "--rank-a", "0", "--rank-b", "0").results;
-  expect(await said.locator("p").first().textContent()).toBe(steps?.says);
+  expect(await verdictOf(page)).toBe(steps?.says);
   expect(await said.locator("tbody th").allTextContents()).toEqual(["before: gpt-cpu, rank 0", "now: gpt-cpu, rank 0"]);
   await close();
   await one.stop();

@@ -8,6 +8,14 @@ import { CHECKOUT } from "./stepscope";
 const TRACES = process.env.STEPSCOPE_TRACES ?? `${CHECKOUT}../shared/traces`;
 const LARGE = `${TRACES}/kineto/h100_qwen_stacks_memory.json.gz`;
 
+const V100 = ["v100_resnet50_old_schema.pt.trace.json.gz", "v100_ns_resolution.json.gz"].map(
+  (name) => `${TRACES}/kineto/${name}`,
+);
+/** Two trainings with steps, on one kind of device, where this machine has them. */
+export const STEPS: readonly (readonly [string, string])[] = V100.every((path) => existsSync(path))
+  ? [[V100[1] as string, V100[0] as string]]
+  : [];
+
 /** A run that was recorded on a processor. */
 export const RUN = `${CHECKOUT}tests/fixtures/gpt-cpu`;
 /** A trace with a device: with stacks and memory, or else one of the repository, which has neither. */

@@ -3,6 +3,7 @@ import { formatCount } from "../../format/units";
 import { DurationColumns } from "./DurationColumns";
 import { hatchOf } from "./Patterns";
 import type { PairRange } from "./ranges";
+import { SideKeys } from "./SideKeys";
 
 interface Props {
   readonly label: string;
@@ -18,14 +19,7 @@ export function Overlaid({ label, ranges, names, nouns }: Props) {
   const noun = (count: Num) => `${formatCount(count)} ${Number(count) === 1 ? nouns[0] : nouns[1]}`;
   return (
     <>
-      <ul class="legend">
-        <li>
-          <Key side="a" /> before: {names[0]}
-        </li>
-        <li>
-          <Key side="b" /> now: {names[1]}
-        </li>
-      </ul>
+      <SideKeys names={names} />
       <DurationColumns
         label={label}
         ranges={ranges}
@@ -45,14 +39,5 @@ export function Overlaid({ label, ranges, names, nouns }: Props) {
         )}
       </DurationColumns>
     </>
-  );
-}
-
-function Key({ side }: { side: "a" | "b" }) {
-  return (
-    <svg class="swatch" width="14" height="14" aria-hidden="true" focusable="false">
-      {side === "b" && <rect x="1" y="1" width="12" height="12" fill={hatchOf("rising")} />}
-      <rect class={`side-${side}`} x="1" y="1" width="12" height="12" />
-    </svg>
   );
 }

@@ -12,7 +12,8 @@ import { DiffFlame } from "./DiffFlame";
 import { Doubts } from "./Doubts";
 import { Durations } from "./Durations";
 import { PickSides } from "./PickSides";
-import { Steps } from "./Steps";
+import { StepDifference } from "./StepParts";
+import { Steps, Verdict } from "./Steps";
 import { sideName, sidesOf } from "./sides";
 import { Timelines } from "./Timelines";
 import "./compare.css";
@@ -56,6 +57,8 @@ export default function Compare() {
       {compared && (
         <>
           <Doubts compared={compared} />
+          <Verdict compared={compared} />
+          <StepDifference compared={compared} />
           <Steps compared={compared} />
           <Changes compared={compared} />
           <Durations compared={compared} />

@@ -13,18 +13,29 @@ const COLUMNS = [
   ["p95_ns", "95th percentile", "ns"],
 ] as const;
 
-/** How long steps take: the sentence, the numbers behind it, and how the steps are spread. */
+/** Whether steps take longer, in a sentence. */
+export function Verdict({ compared }: { compared: Compared }) {
+  // Why it failed is said where the numbers behind it would be.
+  const says = useCompared(compared, "steps").value?.results[0]?.says;
+  return (
+    <section aria-label="Verdict" class="verdict">
+      {says === undefined ? <Loading what="Comparing steps…" /> : <p>{String(says)}</p>}
+    </section>
+  );
+}
+
+/** How long steps take: the numbers behind the verdict, and how the steps are spread. */
 export function Steps({ compared }: { compared: Compared }) {
   const answer = useCompared(compared, "steps");
   const spread = useCompared(compared, "step_durations");
   const failed = [answer, spread].find((answer) => answer.state === "failed");
   if (failed?.state === "failed") return <ErrorNotice error={failed.error} />;
   const row = answer.value?.results[0];
-  if (!row || !spread.value) return <Loading what="Comparing steps…" />;
+  if (!row || !spread.value) return <Loading />;
   const ranges = spread.value.results.map(rangeOf);
   return (
-    <section aria-label="Steps" class="verdict">
-      <p>{String(row.says)}</p>
+    <section aria-label="Steps">
+      <h2>Steps</h2>
       <p class="dim">{answer.value?.definition}</p>
       <div class="timeline-rows">
         <table>
