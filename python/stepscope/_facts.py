@@ -8,6 +8,11 @@ import sys
 
 from stepscope import _recorder
 
+# What says how many threads libraries compute with, and where these run.
+_THREAD_VARIABLES = (
+    *("OMP_NUM_THREADS", "OMP_DYNAMIC", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY"),
+    *("KMP_AFFINITY", "KMP_BLOCKTIME", "MKL_NUM_THREADS", "MKL_DYNAMIC", "OPENBLAS_NUM_THREADS"),
+)
 # Where a process is in its job, by the launcher's variables.
 _KEYS_OF_LAUNCHER = ("rank", "world_size", "local_rank", "local_world_size", "node_rank", "restart_count")
 
@@ -21,9 +26,12 @@ def facts_of_process(torch):
         "os": platform.platform(),
         "cpu": _cpu_model(),
         "cpu_count": str(os.cpu_count() or 0),
+        "numa_nodes": str(len(set(_node_of_cpu().values())) or ""),
+        "numa_nodes_of_memory": _memory_nodes() if _node_of_cpu() else "",
         "python_version": platform.python_version(),
         "torch_version": torch.__version__,
         "torch_threads": str(torch.get_num_threads()),
+        "thread_variables": " ".join(f"{name}={os.environ[name]}" for name in _THREAD_VARIABLES if name in os.environ),
         "cuda_version": torch.version.cuda or "",
         "gpus": "; ".join(_gpu_models()),
         **(rank_facts_of_torch() or rank_facts_of_launcher()),
@@ -35,12 +43,15 @@ def facts_of_process(torch):
 def settings_of_loop(torch, optimizer):
     """What a program sets before its loop, as a dict of strings; empty ones are not known."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    allowed = os.sched_getaffinity(0)
+    nodes = {_node_of_cpu()[cpu] for cpu in allowed if cpu in _node_of_cpu()}
     return {
         "parameters": str(sum(parameter.numel() for parameter in parameters)),
         "parameters_float64": str(sum(one.numel() for one in parameters if one.dtype == torch.float64)),
         "torch_threads": str(torch.get_num_threads()),
         "cpu_cores": str(len(set(_core_of_cpu().values())) or ""),
-        "cpu_cores_allowed": str(len({_core_of_cpu().get(cpu, cpu) for cpu in os.sched_getaffinity(0)})),
+        "cpu_cores_allowed": str(len({_core_of_cpu().get(cpu, cpu) for cpu in allowed})),
+        "numa_nodes_of_cpus": ",".join(map(str, sorted(nodes))),
         "anomaly_mode": "1" if torch.is_anomaly_enabled() else "0",
     }
 
@@ -106,13 +117,40 @@ def _core_of_cpu():
 @functools.cache
 def _cpus():
     """What the system says of each processor. It is read once, before calls on files are recorded."""
+    of_each = "".join(_lines("/proc/cpuinfo")).split("\n\n")
+    lines = ([line.partition(":") for line in cpu.splitlines()] for cpu in of_each if cpu)
+    return [{key.strip(): value.strip() for key, _, value in cpu} for cpu in lines]
+
+
+@functools.cache
+def _node_of_cpu():
+    """The NUMA node of each processor; empty where there is only one. It is read once, as the above."""
+    nodes = {}
+    for path in glob.glob("/sys/devices/system/node/node[0-9]*/cpulist"):
+        node = int(os.path.basename(os.path.dirname(path))[len("node") :])
+        nodes.update(dict.fromkeys(_numbers("".join(_lines(path))), node))
+    return nodes if len(set(nodes.values())) > 1 else {}
+
+
+@functools.cache
+def _memory_nodes():
+    """The NUMA nodes from which the process may take memory, as `0,1`; read once, too."""
+    lines = (line.partition(":") for line in _lines("/proc/self/status"))
+    return ",".join(str(node) for key, _, value in lines if key == "Mems_allowed_list" for node in _numbers(value))
+
+
+def _lines(path):
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            of_each = file.read().split("\n\n")
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readlines()
     except OSError:
         return []
-    lines = ([line.partition(":") for line in cpu.splitlines()] for cpu in of_each)
-    return [{key.strip(): value.strip() for key, _, value in cpu} for cpu in lines]
+
+
+def _numbers(text):
+    """The numbers of a list as the system writes it: `0-2,5`."""
+    ranges = (part.partition("-") for part in text.strip().split(",") if part)
+    return [number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)]
 
 
 def _gpu_models():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 import pytest
 import runs
@@ -133,3 +134,64 @@ if __name__ == "__main__":
         assert len({row["pid"] for row in rows if row["name"] == "process memory (bytes)"}) == 2
         of_host = {row["pid"] for row in rows if row["name"].startswith("host ")}
         assert len(of_host) == (1 if local_rank == "0" else 0)
+
+
+QUOTA = """
+import json, os, pathlib, sys, time
+import torch
+from stepscope.profiler import profile
+group = pathlib.Path(sys.argv[2])
+(group / "cgroup.procs").write_text(str(os.getpid()))
+
+def said():
+    stat = dict(line.split() for line in (group.parent / "cpu.stat").read_text().splitlines())
+    return [int(stat["nr_periods"]), int(stat["nr_throttled"])]
+
+before = said()
+with profile(run=sys.argv[1]):
+    torch.ones(1).erf()
+    end = time.monotonic() + 2.5
+    while time.monotonic() < end:
+        pass
+print(json.dumps([before, said()]))
+"""
+
+
+@pytest.fixture
+def group():
+    """A control group around another one, of which the outer one may take a quarter of a processor."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    root = root if (root / "cgroup.subtree_control").exists() else root / "cpu"
+    outer = root / f"stepscope-test-{os.getpid()}"
+    try:
+        outer.mkdir()
+    except OSError:
+        pytest.skip("this process may make no control group")
+    inner = outer / "job"
+    try:
+        if (outer / "cpu.max").exists():
+            (outer / "cgroup.subtree_control").write_text("+cpu")
+            (outer / "cpu.max").write_text("25000 100000")
+        elif (outer / "cpu.cfs_quota_us").exists():
+            (outer / "cpu.cfs_quota_us").write_text("25000")
+        else:
+            pytest.skip("control groups have no quotas here")
+        inner.mkdir()
+        yield inner
+    finally:
+        if inner.exists():
+            inner.rmdir()
+        outer.rmdir()
+
+
+def test_the_quota_of_a_group_around_that_of_the_process_counts(tmp_path, group):
+    stdout = runs.execute(*runs.new_script(QUOTA, tmp_path / "run", group)).stdout
+    before, after = json.loads(stdout)
+    rows = runs.rows(tmp_path / "run")
+    assert {value for _, value in samples(rows, "control group CPU quota (millicores)")} == {250}
+    periods = [value for _, value in samples(rows, "control group CPU periods")]
+    stopped = [value for _, value in samples(rows, "control group CPU periods throttled")]
+    for at, values in enumerate((periods, stopped)):
+        assert [before[at], *values, after[at]] == sorted([before[at], *values, after[at]])
+    assert len(periods) == len(stopped) >= 2 and stopped[-1] > stopped[0]
+    assert len(samples(rows, "process swap (bytes)")) == len(periods)

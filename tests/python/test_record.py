@@ -1,5 +1,6 @@
 """``stepscope record``: an unmodified program, all its threads and processes."""
 
+import glob
 import json
 import sys
 from collections import Counter
@@ -111,6 +112,9 @@ def test_facts_of_process_and_machine(processes):
     assert facts["command"].split("\0")[1].endswith("programs/training.py")
     assert facts["cpu"] and int(facts["cpu_count"]) > 0
     assert facts["host"] and facts["python_version"] and facts["os"]
+    nodes = glob.glob("/sys/devices/system/node/node[0-9]*/cpulist")
+    assert facts.get("numa_nodes", "1") == str(len(nodes) or 1)
+    assert ("numa_nodes_of_memory" in facts) == (len(nodes) > 1)
 
 
 def test_settings_are_those_of_the_loop(tmp_path):
@@ -126,9 +130,11 @@ for _ in range(2):
     (model.weight.sum() + model.bias.sum()).backward()
     optimizer.step()
 """
-    runs.record(tmp_path / "run", runs.script(text))
+    variables = {"OMP_NUM_THREADS": "3", "MKL_DYNAMIC": "FALSE"}
+    runs.stepscope("record", "-o", tmp_path / "run", "--", *runs.new_script(text), env=runs.environment(**variables))
     (part,) = runs.parts(tmp_path / "run")
     facts = runs.metadata(part)["facts"]
+    assert {"OMP_NUM_THREADS=3", "MKL_DYNAMIC=FALSE"} <= set(facts["thread_variables"].split(" "))
     assert (facts["torch_threads"], facts["cpu_cores_allowed"], facts["anomaly_mode"]) == ("1", "1", "1")
     assert int(facts["cpu_cores"]) in range(1, int(facts["cpu_count"]) + 1)
     assert (facts["parameters"], facts["parameters_float64"]) == ("6", "2")

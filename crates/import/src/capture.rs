@@ -45,7 +45,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 33] = [
+const PROCESS_METADATA_KEYS: [&str; 36] = [
     "process_name",
     "rank",
     "local_rank",
@@ -54,6 +54,9 @@ const PROCESS_METADATA_KEYS: [&str; 33] = [
     "restart_count",
     "cpu_cores",
     "cpu_cores_allowed",
+    "numa_nodes_of_cpus",
+    "numa_nodes_of_memory",
+    "thread_variables",
     "anomaly_mode",
     "parameters",
     "parameters_float64",

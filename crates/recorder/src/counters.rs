@@ -1,8 +1,9 @@
-//! What the process takes of the machine, and the machine's own counters, sampled by the helper thread.
+//! What the process and its control group take of the machine, and the machine's own counters, sampled by the helper thread.
 
-use crate::buffer::with_buffer;
+use crate::buffer::{counter, with_buffer};
 use crate::clock::ticks;
-use crate::host_counters::HostSampler;
+use crate::control_group::Group;
+use crate::host_counters::{HostSampler, field};
 use crate::names::Name;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +15,7 @@ static ARE_ON: AtomicBool = AtomicBool::new(false);
 /// The process that samples the machine; 0: none does.
 static OF_HOST: AtomicU32 = AtomicU32::new(0);
 
-/// Time from one sample of the machine to the next.
+/// Time from one sample of the machine, of the control group and of swap to the next.
 const HOST_PERIOD: Duration = Duration::from_secs(1);
 
 /// Samples from now on; also the machine where `are_of_host`, but not in processes that are forked.
@@ -38,6 +39,7 @@ pub(crate) struct Sampler {
     page_bytes: i64,
     /// Made when it is needed first.
     host: Option<HostSampler>,
+    group: Group,
     next_host: Instant,
 }
 
@@ -46,14 +48,18 @@ impl Sampler {
         // SAFETY: a plain question.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let memory = File::open("/proc/self/statm").ok();
-        Self { memory, page_bytes, host: None, next_host: Instant::now() }
+        Self { memory, page_bytes, host: None, group: Group::default(), next_host: Instant::now() }
     }
 
     /// Writes what holds now; what cannot be read is left out.
     pub(crate) fn sample(&mut self) {
         let now = Instant::now();
-        if now >= self.next_host && OF_HOST.load(Ordering::Relaxed) == std::process::id() {
-            self.host.get_or_insert_with(HostSampler::new).sample();
+        if now >= self.next_host {
+            if OF_HOST.load(Ordering::Relaxed) == std::process::id() {
+                self.host.get_or_insert_with(HostSampler::new).sample();
+            }
+            self.group.counters().iter().for_each(|(name, value)| counter(name, *value));
+            swap_bytes().into_iter().for_each(|value| append("process swap (bytes)", value));
             self.next_host = now + HOST_PERIOD;
         }
         let [resident, shared] = self.resident_bytes().map_or([None; 2], |bytes| bytes.map(Some));
@@ -78,6 +84,11 @@ impl Sampler {
         let mut bytes = || pages.next()?.parse::<i64>().ok()?.checked_mul(self.page_bytes);
         Some([bytes()?, bytes()?])
     }
+}
+
+/// What of the process' memory is in swap.
+fn swap_bytes() -> Option<i64> {
+    field(&std::fs::read_to_string("/proc/self/status").ok()?, "VmSwap:")?.checked_mul(1024)
 }
 
 /// CPU time of all threads so far, in the program and in the kernel on its behalf.

@@ -1,5 +1,4 @@
-//! What the machine does beside the process: processors, memory, disks, networks, network file systems, pressure, and what
-//! the process' control group may take.
+//! What the machine does beside the process: processors, memory, swap, disks, networks, network file systems, pressure.
 //!
 //! All are read from files of the system; a file that is not there, or is written otherwise, has no counters.
 
@@ -7,19 +6,20 @@ use crate::buffer::counter;
 use std::path::{Path, PathBuf};
 
 /// A quantity by its name, with its unit.
-type Counters = Vec<(String, i64)>;
+pub(crate) type Counters = Vec<(String, i64)>;
 
 /// Reads the quantities.
 pub(crate) struct HostSampler {
     tick_ns: i64,
-    group: Group,
+    page_bytes: i64,
 }
 
 impl HostSampler {
     pub(crate) fn new() -> Self {
-        // SAFETY: a plain question.
-        let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        Self { tick_ns: 1_000_000_000 / ticks_per_s.max(1), group: Group::of_process() }
+        // SAFETY: plain questions.
+        let [ticks_per_s, page_bytes] =
+            [libc::_SC_CLK_TCK, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
+        Self { tick_ns: 1_000_000_000 / ticks_per_s.max(1), page_bytes }
     }
 
     /// Writes what holds now.
@@ -30,6 +30,7 @@ impl HostSampler {
         };
         of("/proc/stat", &|text| processors(text, self.tick_ns));
         of("/proc/meminfo", &memory);
+        of("/proc/vmstat", &|text| swapped(text, self.page_bytes));
         of("/proc/diskstats", &disks);
         of("/proc/net/dev", &networks);
         of("/proc/self/mountstats", &nfs);
@@ -40,16 +41,15 @@ impl HostSampler {
             let name = stats.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
             of(&stats.to_string_lossy(), &|text| lustre(&name, text));
         }
-        self.group.counters().iter().for_each(|(name, value)| counter(name, *value));
     }
 }
 
-fn number(word: Option<&str>) -> Option<i64> {
+pub(crate) fn number(word: Option<&str>) -> Option<i64> {
     word?.parse().ok()
 }
 
 /// The number behind a word that begins a line.
-fn field(text: &str, key: &str) -> Option<i64> {
+pub(crate) fn field(text: &str, key: &str) -> Option<i64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     lines.find_map(|mut words| (words.next() == Some(key)).then(|| number(words.next()))?)
 }
@@ -87,6 +87,12 @@ fn memory(text: &str) -> Counters {
         ("used swap", swap),
     ];
     all.into_iter().filter_map(|(name, value)| Some((format!("host {name} (bytes)"), value?))).collect()
+}
+
+/// `/proc/vmstat`: what went between memory and swap.
+fn swapped(text: &str, page_bytes: i64) -> Counters {
+    let ways = [("pswpin", "host swapped in (bytes)"), ("pswpout", "host swapped out (bytes)")];
+    ways.iter().filter_map(|(key, name)| Some(((*name).into(), field(text, key)?.checked_mul(page_bytes)?))).collect()
 }
 
 /// `/proc/diskstats`: each disk that has done something; no parts of disks, and none that are made of others.
@@ -186,60 +192,6 @@ fn pressure(what: &str, text: &str) -> Counters {
     text.lines().filter_map(share).collect()
 }
 
-/// Where the system says what the process' control group takes.
-#[derive(Default)]
-struct Group {
-    memory: Option<PathBuf>,
-    cpu: Option<PathBuf>,
-}
-
-impl Group {
-    fn of_process() -> Self {
-        let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let find = |controller: &str, file: [&str; 2]| {
-            let candidates = group_folders(&text, controller);
-            candidates.into_iter().find(|folder| file.iter().any(|file| folder.join(file).exists()))
-        };
-        Self {
-            memory: find("memory", ["memory.current", "memory.usage_in_bytes"]),
-            cpu: find("cpu", ["cpu.stat", "cpu.cfs_quota_us"]),
-        }
-    }
-
-    fn counters(&self) -> Counters {
-        let read = |folder: &Option<PathBuf>, file: &str| std::fs::read_to_string(folder.as_ref()?.join(file)).ok();
-        let bytes = |file: &str| number(read(&self.memory, file).as_deref().map(str::trim));
-        let stat = read(&self.cpu, "cpu.stat").unwrap_or_default();
-        let throttled_us = field(&stat, "throttled_usec").and_then(|us| us.checked_mul(1_000));
-        let limit = bytes("memory.max").or_else(|| bytes("memory.limit_in_bytes"));
-        let all = [
-            ("control group memory (bytes)", bytes("memory.current").or_else(|| bytes("memory.usage_in_bytes"))),
-            // Where there is none, the system writes a number that no machine has.
-            ("control group memory limit (bytes)", limit.filter(|bytes| *bytes < 1 << 60)),
-            ("control group CPU throttled (ns)", throttled_us.or_else(|| field(&stat, "throttled_time"))),
-        ];
-        all.into_iter().filter_map(|(name, value)| Some((name.into(), value?))).collect()
-    }
-}
-
-/// The folders in which a controller's files of the process may be, by its `/proc/self/cgroup`: of the group, or, where
-/// a container sees only its own, of the root.
-fn group_folders(text: &str, controller: &str) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for line in text.lines() {
-        let mut words = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (words.next(), words.next(), words.next()) else { continue };
-        let root = match controllers {
-            "" => PathBuf::from("/sys/fs/cgroup"),
-            _ if controllers.split(',').any(|of| of == controller) => Path::new("/sys/fs/cgroup").join(controllers),
-            _ => continue,
-        };
-        folders.push(root.join(path.trim_start_matches('/')));
-        folders.push(root);
-    }
-    folders
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +218,8 @@ mod tests {
             ["host available memory (bytes): 8192", "host page cache (bytes): 2048", "host used swap (bytes): 4096"];
         assert_eq!(lines(memory(text)), expected);
         assert_eq!((lines(processors("", 1)), lines(memory("?"))), (vec![], vec![]));
+        let text = "pgpgin 9\npswpin 3\npswpout 5\n";
+        assert_eq!(lines(swapped(text, 4096)), ["host swapped in (bytes): 12288", "host swapped out (bytes): 20480"]);
     }
 
     #[test]
@@ -298,17 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn pressure_and_groups() {
+    fn pressure_says_how_long_threads_wait() {
         let text =
             "some avg10=0.00 avg60=0.10 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
         let expected = ["host some threads wait for IO (ns): 1234000", "host all threads wait for IO (ns): 5000"];
         assert_eq!(lines(pressure("io", text)), expected);
-        let folders = |text: &str, controller| {
-            group_folders(text, controller).iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(folders("0::/job/a\n", "memory"), ["/sys/fs/cgroup/job/a", "/sys/fs/cgroup"]);
-        let old = "4:memory:/job\n2:cpu,cpuacct:/\n0::/\n";
-        assert_eq!(folders(old, "memory")[..2], ["/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"]);
-        assert_eq!(folders(old, "cpu")[0], "/sys/fs/cgroup/cpu,cpuacct/");
     }
 }

@@ -13,6 +13,7 @@ mod buffer;
 mod call_names;
 mod calls;
 mod clock;
+mod control_group;
 mod counters;
 mod fork;
 mod fork_state;
