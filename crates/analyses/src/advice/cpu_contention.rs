@@ -6,7 +6,7 @@ use crate::host_lines::{HostTime, samples_of};
 use crate::windows::contains;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::Trace;
+use stepscope_trace::{Trace, TrackId};
 
 /// Less is the usual lot of a machine whose processors are all in use.
 const THRESHOLD: f64 = 0.10;
@@ -31,13 +31,8 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
-    let inside = samples_of(trace, time.track).iter().filter(|sample| contains(time.steps.spans(), sample.time_ns));
-    let waits = inside.filter_map(|sample| Some((sample.time_ns, sample.runnable_ns?.max(0))));
-    let (times, waits): (Vec<i64>, Vec<i64>) = waits.unzip();
-    let ns = waits.iter().copied().fold(0, i64::saturating_add).min(time.steps.total_ns());
-    // When exactly between two samples is not known.
-    let spans = times.iter().zip(&waits).map(|(at_ns, ns)| Span::new(at_ns.saturating_sub(*ns), *at_ns));
-    let spans = spans.collect::<IntervalSet>().intersect(&time.steps);
+    let spans = waits(trace, time.track, &time.steps);
+    let ns = spans.total_ns();
     let row = share(ns, time.steps.total_ns(), THRESHOLD).filter(|_| time.step_count > 0)?;
     let (waits, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
     Some(Advice {
@@ -49,6 +44,15 @@ fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
         time: spans,
         ..row
     })
+}
+
+/// When a thread could run and does not, within some time. When exactly between two samples is not known.
+pub(super) fn waits(trace: &Trace, track: TrackId, within: &IntervalSet) -> IntervalSet {
+    let inside = samples_of(trace, track).iter().filter(|sample| contains(within.spans(), sample.time_ns));
+    let spans = inside.filter_map(|sample| {
+        Some(Span::new(sample.time_ns.saturating_sub(sample.runnable_ns?.max(0)), sample.time_ns))
+    });
+    spans.collect::<IntervalSet>().intersect(within)
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     copied::RULE,
     unfused::RULE,
     // The line is.
+    cpu_quota::RULE,
     settings::THREADS,
     cpu_contention::RULE,
     host_lines::SLEEP,
@@ -71,6 +72,8 @@ pub(super) const RULES: &[Rule] = &[
     profiler_overhead::RULE,
     evaluation::RULE,
     settings::ANOMALY_MODE,
+    cpu_steal::RULE,
+    swapping::RULE,
     first_step::RULE,
     memory_near_full::RULE,
     memory_fragmentation::RULE,

@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::loops::Loop;
+use super::quantities::{CPU_QUOTA, Quantity};
 use super::step_operators::StepOp;
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Priority, Rule};
@@ -51,7 +52,11 @@ fn judge_threads(facts: &Facts) -> Judged {
 fn few_threads(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
     let settings = settings(facts, of);
     let (threads, cores, allowed) = (settings.threads?, settings.cores?, settings.cores_allowed?);
-    let share = cores / settings.ranks.unwrap_or(1).max(1);
+    // More threads would only use up the quota of the control group sooner.
+    let last_ns = of.windows.spans().last()?.end_ns;
+    let quota = Quantity::of(facts.trace, of, CPU_QUOTA).and_then(|quota| quota.at(last_ns));
+    let cores_of_quota = quota.map_or(i64::MAX, |thousandths| (thousandths + 999) / 1_000);
+    let share = (cores / settings.ranks.unwrap_or(1).max(1)).min(cores_of_quota);
     let used = threads.min(allowed);
     // Threads that share too few cores are meant to have more; a machine may lend fewer cores than it has.
     let wanted = if allowed < threads { threads.min(share) } else { allowed.min(share) };
@@ -106,6 +111,7 @@ fn anomaly_mode(of: &Loop) -> Advice {
 mod tests {
     use super::*;
     use crate::advice::loops::tests::repeated;
+    use crate::advice::quantities::tests::sample;
     use crate::advice::tests::{check, drawn_us};
     use stepscope_trace::Trace;
 
@@ -141,6 +147,10 @@ mod tests {
         // The machine lends fewer.
         check(&threads(2, 2, 1), "host.few_threads", &[]);
         check(&set_to(Settings::default()), "host.few_threads", &[]);
+        // So does a quota.
+        let mut trace = threads(2, 8, 1);
+        sample(&mut trace, CPU_QUOTA, 1_000_000, &[1_500]);
+        check(&trace, "host.few_threads", &[]);
     }
 
     #[test]
