@@ -18,11 +18,11 @@ pub(super) const THRESHOLD: f64 = 0.05;
 
 /// The waits of a rank, over its complete steps, or over all when none is complete.
 pub(super) struct BatchWaits {
-    rank: u32,
+    pub(super) rank: u32,
     /// Time of waiting while nothing else happens.
     wait_ns: i64,
     /// The part of the waits in which the batch was not made yet; 1 where that is not known.
-    unmade_ratio: f64,
+    pub(super) unmade_ratio: f64,
     /// The time of the steps.
     window_ns: i64,
     steps: i64,

@@ -41,6 +41,10 @@ fn of_rank(facts: &Facts, rows: &[StepIo]) -> Option<Advice> {
     let of_input = ratio(exposed_ns, exposed_ns + hidden_ns).filter(|ratio| *ratio > LEAST_SHARE)?;
     let row = share(exposed_ns, window_ns, THRESHOLD)?;
     let rank = rows[0].rank;
+    // Where batches are ready, nothing is waited for: they are taken from the worker.
+    let waits = facts.batch_waits().ok().and_then(|waits| waits.iter().find(|waits| waits.rank == rank));
+    let unmade_ratio = waits.map_or(1.0, |waits| waits.unmade_ratio);
+    share((exposed_ns as f64 * unmade_ratio) as i64, window_ns, THRESHOLD)?;
     let exposed = facts.context.get::<IoOfRanks>().get(rank).map(|of| &of.exposed_input);
     let slice = facts.longest(rank, SliceKind::DataLoader).or_else(|| facts.longest(rank, SliceKind::Io));
     Some(Advice {
