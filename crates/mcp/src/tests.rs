@@ -65,7 +65,7 @@ fn a_verdict_never_takes_more_than_2048_bytes() {
             assert!(verdict.len() <= verdict::MAX_BYTES, "{text:?} × {times}: {} bytes", verdict.len());
             let verdict = parsed(&verdict);
             assert!(!verdict["answers"].as_array().unwrap().is_empty(), "an answer is told in any case");
-            assert_eq!(verdict["answers"][0]["id"], "comm.exposed@0.0");
+            assert_eq!(verdict["answers"][0]["id"], "comm.overlap@0.0");
             assert!(verdict["answers_total"].as_u64().unwrap() > 50, "what is left out is counted");
         }
     }

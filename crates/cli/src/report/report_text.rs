@@ -152,7 +152,7 @@ mod tests {
         assert!(
             at("GPU 0 was idle") < at("\nAdvice  most to gain first") && at("\nAdvice") < at("\nWhere the time goes")
         );
-        assert!(at("up to 2.00 ms, 25.0 %  comm.exposed") < at("stepscope analyze advice runs/a"), "{text}");
+        assert!(at("up to 2.00 ms, 25.0 %  comm.overlap") < at("stepscope analyze advice runs/a"), "{text}");
         for width in 60..=120 {
             let text = text_of(&drawing, width);
             assert!(text.lines().all(|line| width_of(line) <= width), "{width}:\n{text}");

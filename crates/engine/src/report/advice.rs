@@ -134,11 +134,11 @@ mod tests {
         let (trace, all) = (drawn(&drawing.join("\n")), Selection::default());
         let context = AnalysisContext::new(&trace, &all);
         let firsts = AdviceRow::first_of_each(&context);
-        assert_eq!(firsts[0].id, "comm.exposed@1.0");
+        assert_eq!(firsts[0].id, "comm.overlap@1.0");
         let lines: Vec<_> = firsts.iter().map(|row| (row.rule, row.rank, row.gain_ns, row.others)).collect();
         let gain = Some(4_000_000);
-        assert_eq!(lines, [("comm.exposed", Some(1), gain, 2), ("comm.overlap", Some(1), gain, 2)]);
-        assert_eq!(AdviceRow::all(&context).len(), 6);
-        assert!(firsts[0].says.starts_with("Rank 1: GPU 0 communicates"), "{}", firsts[0].says);
+        assert_eq!(lines, [("comm.overlap", Some(1), gain, 2)]);
+        assert_eq!(AdviceRow::all(&context).len(), 3);
+        assert!(firsts[0].says.starts_with("Rank 1: GPU 0 hides"), "{}", firsts[0].says);
     }
 }
