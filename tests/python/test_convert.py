@@ -87,6 +87,71 @@ def test_a_recorded_run_has_the_same_totals(training, tmp_path):
     assert dict(ops.fetchall()) == dict(recorded.fetchall())
 
 
+def test_samples_of_stacks_are_moments_with_their_stack_in_perfetto_and_in_chrome_json(tmp_path):
+    frames = {
+        "1": {"name": "train.py(40): <module>"},
+        "2": {"name": "train.py(12): step", "parent": 1},
+        "3": {"name": "<built-in function sleep>", "parent": 2},
+    }
+    stacks = {
+        2: [("<module>", "train.py", 40), ("step", "train.py", 12)],
+        3: [("<module>", "train.py", 40), ("step", "train.py", 12), ("<built-in function sleep>", None, None)],
+    }
+    sampled = [(10.5, 2), (20.501, 3), (30.25, 2)]
+    samples = [
+        {"ph": "P", "name": "sample", "pid": 9, "tid": 9, "ts": at, "sf": frame, "args": {"Stepscope": "sleep"}}
+        for at, frame in sampled
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": EVENTS + samples, "stackFrames": frames}))
+    first = min(event["ts"] for event in EVENTS)
+    expected = [(round((at - first) * 1000), stacks[frame]) for at, frame in sampled]
+    assert samples_of_perfetto(convert(path, "a.pftrace")) == {(9, 9): expected}
+    assert totals_of_perfetto(tmp_path / "a.pftrace") == totals_of_chrome(convert(path, "a.json.gz"))
+    with gzip.open(tmp_path / "a.json.gz", "rt") as file:
+        again = json.load(file)
+    events = [event for event in again["traceEvents"] if event["ph"] == "P"]
+    assert [event["args"]["Stepscope"] for event in events] == ["sleep"] * 3
+    assert not any("dur" in event for event in events)
+    names = []
+    for event in events:
+        frame, names_of = again["stackFrames"][str(event["sf"])], []
+        while frame:
+            names_of.append(frame["name"])
+            frame = again["stackFrames"].get(str(frame.get("parent")))
+        names.append(names_of)
+    assert names[1] == [frames[number]["name"] for number in ("3", "2", "1")]
+    rows = duckdb.sql(f"SELECT time_ns, line, stack FROM '{convert(path, 'tables')}/stack_samples.parquet'").fetchall()
+    assert rows == [(at, stack[0], ";".join(stack)) for (at, _), stack in zip(expected, names)]
+
+
+def samples_of_perfetto(path):
+    """Time and frames, outermost first, of the samples of each thread, with Perfetto's own description of its format."""
+    trace = perfetto_trace_pb2.Trace()
+    trace.ParseFromString(path.read_bytes())
+    functions, files, frames, callstacks, found = {}, {}, {}, {}, collections.defaultdict(list)
+    for packet in trace.packet:
+        if packet.trusted_packet_sequence_id != 2:
+            continue
+        interned = packet.interned_data
+        functions.update((entry.iid, entry.str.decode()) for entry in interned.function_names)
+        files.update((entry.iid, entry.str.decode()) for entry in interned.source_paths)
+        for frame in interned.frames:
+            line = frame.line_number if frame.HasField("line_number") else None
+            frames[frame.iid] = (functions[frame.function_name_id], files.get(frame.source_path_iid), line)
+        callstacks.update((entry.iid, list(entry.frame_ids)) for entry in interned.callstacks)
+        if packet.HasField("stack_sample"):
+            sample = packet.stack_sample
+            assert sample.primary_weight == 1
+            stack = [frames[frame] for frame in callstacks[sample.callstack_iid]]
+            found[sample.task_context.pid, sample.task_context.tid].append((packet.timestamp, stack))
+        elif packet.HasField("trace_packet_defaults"):
+            defaults = packet.trace_packet_defaults.stack_sample_defaults
+            assert (defaults.source, defaults.primary_descriptor.name) == ("stepscope.python", "samples")
+            assert defaults.primary_descriptor.unit == perfetto_trace_pb2.StackSample.UNIT_COUNT
+    return dict(found)
+
+
 def test_tables_join(trace):
     tables = convert(trace, "tables")
     rows = duckdb.sql(

@@ -18,6 +18,7 @@ mod recording_arrows;
 mod samples;
 mod slice_prefixes;
 mod slices;
+mod stack_samples;
 mod step_marks;
 
 use crate::numbering::Numbering;
@@ -74,6 +75,7 @@ fn write_document(document: &mut Document<'_>) -> io::Result<()> {
     labels::write(document)?;
     slices::write(document)?;
     samples::write(document)?;
+    stack_samples::write(document)?;
     step_marks::write(document)?;
     arrows::write(document)?;
     document.finish()
@@ -105,7 +107,9 @@ impl<'a> Document<'a> {
         if let Some(window) = self.window {
             closing::write(self, window)?;
         }
-        self.json.raw("\n]}\n");
+        self.json.raw("\n]");
+        stack_samples::write_frames(self)?;
+        self.json.raw("}\n");
         self.flush()
     }
 

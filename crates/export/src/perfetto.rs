@@ -1,4 +1,4 @@
-//! Perfetto's own protobuf: a track for each lane, slices as begin and end, counters, arrows.
+//! Perfetto's own protobuf: a track for each lane, slices as begin and end, counters, arrows, samples of stacks.
 //!
 //! Times are nanoseconds since the start of the trace on Perfetto's trace clock; one snapshot says which Unix time that
 //! is. Names and categories are written once and referred to by number.
@@ -7,6 +7,7 @@ mod counters;
 mod descriptors;
 mod details;
 mod interned;
+mod samples;
 mod slices;
 
 use crate::numbering::Numbering;
@@ -47,6 +48,7 @@ pub fn write_perfetto(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     descriptors::write(&mut document)?;
     slices::write(&mut document)?;
     counters::write(&mut document)?;
+    samples::write(&mut document)?;
     document.flush()
 }
 

@@ -62,6 +62,7 @@ fn sheets(trace: &Trace) -> Vec<Sheet<'_>> {
         events::steps(trace),
         statements::instants(trace),
         events::counters(trace),
+        events::stack_samples(trace),
     ]
 }
 

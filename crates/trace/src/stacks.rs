@@ -20,7 +20,7 @@ pub struct Stacks {
 
 impl Stacks {
     /// The innermost frame of each, and the stack of its caller, which stands before it.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (StringId, Option<StackId>)> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = (StringId, Option<StackId>)> + '_ {
         self.frame.iter().copied().zip(self.caller.iter().copied())
     }
 

@@ -5,9 +5,10 @@ use serde::de::IgnoredAny;
 use stepscope_trace::{Device, ProcessGroup, Trace};
 
 /// Members that are written from elsewhere, and never as metadata.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "schemaVersion",
     "traceEvents",
+    "stackFrames",
     "deviceProperties",
     "distributedInfo",
     "baseTimeNanoseconds",

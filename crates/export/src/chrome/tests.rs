@@ -80,6 +80,11 @@ fn summary(trace: &Trace) -> Vec<String> {
         let name = trace.strings.get(counter.name);
         lines.push(format!("{name} {:?} {:?}", counter.time_ns, counter.value));
     }
+    for sample in &trace.stack_samples {
+        let stack = sample.stack.map(|stack| trace.stacks.text(stack, &trace.strings));
+        let numbers = (sample.doing, sample.ran_ns, sample.runnable_ns);
+        lines.push(format!("{} {} {stack:?} {numbers:?}", sample.time_ns, track(trace, sample.track)));
+    }
     for at in 0..trace.instants.len() {
         let instants = &trace.instants;
         let name = trace.strings.get(instants.name[at]);
@@ -143,6 +148,29 @@ fn what_kineto_writes_is_there() {
     assert_eq!((&start["id"], &start["ts"], &finish["ts"]), (&finish["id"], &launch["ts"], &kernels[0]["ts"]));
     assert_eq!(finish["bp"], "e");
     assert!(named("process_labels", "M").is_some() && named("thread_name", "M").is_some());
+}
+
+#[test]
+fn samples_of_stacks_are_read_back_as_they_were() {
+    let mut trace = drawn("rank 0 cpu 1 aaaa\nrank 0 samples 1 f.G.f\nrank 0 samples 2 .h");
+    (trace.stack_samples[1].ran_ns, trace.stack_samples[1].runnable_ns) = (Some(1_999), Some(0));
+    trace.stack_samples[2].stack = None;
+    check(&trace);
+    let value: serde_json::Value = serde_json::from_slice(&exported(&trace)).expect("strict JSON");
+    let events = value["traceEvents"].as_array().expect("a list");
+    let samples: Vec<_> = events.iter().filter(|event| event["ph"] == "P").collect();
+    let frame = |id: &serde_json::Value| &value["stackFrames"][id.to_string()];
+    let innermost = frame(&samples[0]["sf"]);
+    assert_eq!((samples.len(), &innermost["name"]), (4, &"f.py(7): f".into()));
+    assert_eq!(frame(&innermost["parent"])["name"], "main.py(1): main");
+    assert!(samples.iter().all(|sample| sample.get("dur").is_none()));
+    // A rank has its own samples, and the frames of these alone.
+    let ranks = drawn("rank 0 cpu 1 a\nrank 0 samples 1 f\nrank 1 cpu 1 a\nrank 1 samples 1 g");
+    let mut bytes = Vec::new();
+    write_chrome_of_rank(&ranks, 1, &mut bytes).expect("memory takes everything");
+    let text = String::from_utf8(bytes).expect("text");
+    assert!(text.contains("g.py(7): g") && !text.contains("f.py(7): f"));
+    assert!(!String::from_utf8(exported(&drawn("rank 0 cpu 1 a"))).expect("text").contains("stackFrames"));
 }
 
 #[test]

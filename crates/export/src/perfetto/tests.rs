@@ -189,6 +189,47 @@ fn memory_becomes_two_counters_a_device() {
 }
 
 #[test]
+fn samples_have_their_thread_and_their_stack_and_count_as_one() {
+    let mut bytes = Vec::new();
+    write_perfetto(&drawn("rank 0 cpu 1 aaaa\nrank 0 samples 1 f.g.f"), &mut bytes).unwrap();
+    let (mut functions, mut frames, mut callstacks, mut samples) =
+        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let packets = fields(&bytes);
+    let messages = packets.iter().map(|(_, packet)| match packet {
+        Wire::Data(packet) => fields(packet),
+        Wire::Number(_) => panic!("a packet is a message"),
+    });
+    for packet in messages.filter(|packet| number(packet, 10) == Some(2)) {
+        for (field, entry) in data(&packet, 12).map(fields).unwrap_or_default() {
+            let Wire::Data(entry) = entry else { panic!("an entry is a message") };
+            let entry = fields(entry);
+            let iid = number(&entry, 1).unwrap();
+            match field {
+                5 => drop(functions.insert(iid, String::from_utf8(data(&entry, 2).unwrap().to_vec()).unwrap())),
+                6 => drop(frames.insert(iid, (number(&entry, 2).unwrap(), number(&entry, 6).unwrap()))),
+                7 => {
+                    let of = entry.iter().filter_map(|(field, value)| match value {
+                        Wire::Number(frame) if *field == 2 => Some(*frame),
+                        _ => None,
+                    });
+                    callstacks.insert(iid, of.collect::<Vec<u64>>());
+                }
+                _ => {}
+            }
+        }
+        let Some(sample) = data(&packet, 135).map(fields) else { continue };
+        let task = fields(data(&sample, 1).unwrap());
+        assert_eq!((number(&task, 3), number(&sample, 11)), (Some(1), Some(1)));
+        let stack = &callstacks[&number(&sample, 6).unwrap()];
+        let frame = |iid: &u64| format!("{}:{}", functions[&frames[iid].0], frames[iid].1);
+        samples.push((number(&packet, 8).unwrap(), stack.iter().map(frame).collect::<Vec<_>>().join(" ")));
+    }
+    let expected = [(0, "main:1 f:7"), (2_000, "main:1 g:7"), (4_000, "main:1 f:7")];
+    assert_eq!(samples, expected.map(|(at, stack)| (at, stack.to_string())));
+    assert_eq!((functions.len(), callstacks.len()), (3, 2), "each is written once");
+}
+
+#[test]
 fn real_traces_keep_their_totals() {
     for path in crate::tests::real_traces() {
         check(&stepscope_import::open(&path).expect("a trace"));

@@ -4,7 +4,8 @@ use super::sheet::Sheet;
 use super::slices::process;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceFact, FactValue, MemoryEvent, SliceId, Trace,
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceFact, FactValue, MemoryEvent, SliceId,
+    StackSample, Trace,
 };
 
 pub(super) fn id(slice: Option<SliceId>) -> Option<i64> {
@@ -95,6 +96,24 @@ pub(super) fn memory(trace: &Trace) -> Sheet<'_> {
         .int("op", move |row| id(event(row).op))
         .int("stream", move |row| event(row).stream)
         .made_text("stack", move |row| event(row).stack.map(|stack| trace.stacks.text(stack, &trace.strings)))
+}
+
+/// A row is a sample of a thread's stack.
+pub(super) fn stack_samples(trace: &Trace) -> Sheet<'_> {
+    let sample = |row: usize| -> &StackSample { &trace.stack_samples[row] };
+    let track = move |row: usize| &trace.tracks[sample(row).track.index()];
+    let line = move |row: usize| trace.stacks.frames(sample(row).stack?).next();
+    Sheet::new("stack_samples", trace.stack_samples.len())
+        .int("time_ns", move |row| Some(sample(row).time_ns))
+        .int("rank", move |row| Some(process(trace, track(row)).rank.into()))
+        .int("pid", move |row| process(trace, track(row)).pid)
+        .int("tid", move |row| track(row).tid)
+        .int("track", move |row| Some(sample(row).track.0.into()))
+        .text("line", move |row| line(row).map(|frame| trace.strings.get(frame)))
+        .text("doing", move |row| Some(sample(row).doing.as_str()))
+        .int("ran_ns", move |row| sample(row).ran_ns)
+        .int("runnable_ns", move |row| sample(row).runnable_ns)
+        .made_text("stack", move |row| sample(row).stack.map(|stack| trace.stacks.text(stack, &trace.strings)))
 }
 
 /// A row is an edge between two slices.

@@ -63,6 +63,8 @@ fn check(trace: &Trace) {
     let dims = |id| Some(trace.strings.get(trace.ops.inputs(id).dims).to_string()).filter(|text| !text.is_empty());
     let dims: Vec<_> = trace.ops.info.iter().map(|info| dims(info.inputs)).collect();
     assert_eq!(texts(&table("ops"), "input_dims"), dims);
+    let stacks = trace.stack_samples.iter().map(|of| Some(trace.stacks.text(of.stack?, &trace.strings)));
+    assert_eq!(texts(&table("stack_samples"), "stack"), stacks.collect::<Vec<_>>());
     let samples: usize = trace.counters.iter().map(|counter| counter.value.len()).sum();
     assert_eq!(ints(&table("counters"), "time_ns").len(), samples);
     check_waits(trace, &table("synchronizations"));
@@ -158,6 +160,7 @@ const DRAWING: &str = "
 #[test]
 fn tables_are_read_back_as_they_were() {
     check(&drawn(DRAWING));
+    check(&drawn("rank 0 cpu 1 aa..\nrank 0 samples 1 f.G."));
     check(&Trace::default());
 }
 
@@ -181,7 +184,7 @@ fn a_folder_that_is_there_keeps_what_else_lies_in_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("notes"), "mine").unwrap();
     write_tables(&drawn(DRAWING), folder.path()).unwrap();
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 12);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 13);
     assert!(write_tables(&drawn(DRAWING), &folder.path().join("notes/a")).is_err());
 }
 

@@ -5,7 +5,7 @@ use super::categories::Category;
 use super::conversion::synchronization_kind;
 use super::entries::{
     ChunkArrow, ChunkBorder, ChunkCollective, ChunkDeviceRow, ChunkInstant, ChunkMemory, ChunkOp, ChunkRowId,
-    ChunkRowName, ChunkSample, ChunkSlice,
+    ChunkRowName, ChunkSample, ChunkSlice, ChunkStackSample,
 };
 use super::event::{Event, InputTexts, Quantity, RowId};
 use super::keys::{Fraction, Integer, Size, Text};
@@ -14,7 +14,7 @@ use super::tracks::known_stream;
 use crate::json::text;
 use crate::json::texts::{TextId, Texts};
 use rustc_hash::FxHashMap;
-use stepscope_trace::{DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, SliceId, SyncKind};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, DeviceId, Doing, FindingCode, Findings, SliceId, SyncKind};
 
 /// The events of one part of a text.
 #[derive(Debug, Default)]
@@ -36,6 +36,7 @@ pub(super) struct Chunk {
     pub(super) borders: Vec<ChunkBorder>,
     pub(super) row_names: Vec<ChunkRowName>,
     pub(super) samples: Vec<ChunkSample>,
+    pub(super) stack_samples: Vec<ChunkStackSample>,
     /// Slice and words of rows of our own export that say more than others have place for.
     pub(super) words: Vec<(u32, TextId)>,
     pub(super) findings: Findings,
@@ -82,6 +83,7 @@ impl Chunk {
         self.borders.clear();
         self.row_names.clear();
         self.samples.clear();
+        self.stack_samples.clear();
         self.words.clear();
         self.findings = Findings::default();
         self.phase_count = 0;
@@ -134,6 +136,7 @@ impl Chunk {
         match event.phase {
             b"" => return self.leave_out(FindingCode::UnreadableEvent, event, at_byte),
             b"M" => return self.add_row_name(event),
+            b"P" if event.integer(Integer::StackFrame).is_some() || event.has_text(Text::Words) => {}
             b"P" | b"b" | b"n" | b"e" | b"S" | b"T" | b"F" | b"p" | b"N" | b"O" | b"D" | b"v" | b"V" | b"c" => {
                 return self.leave_out(FindingCode::UnsupportedEvent, event, at_byte);
             }
@@ -154,6 +157,7 @@ impl Chunk {
                 self.borders.push(ChunkBorder { begun: None, row, time_ns, name, at: at_byte });
             }
             b"C" => self.add_samples(event, time_ns, at_byte),
+            b"P" => self.add_stack_sample(event, time_ns),
             b"i" | b"I" | b"R" => self.add_instant(event, time_ns),
             _ => {
                 let (row, is_start) = (self.row(event), event.phase == b"s");
@@ -191,6 +195,15 @@ impl Chunk {
         if count == 0 {
             self.leave_out(FindingCode::UnsupportedEvent, event, at_byte);
         }
+    }
+
+    fn add_stack_sample(&mut self, event: &Event<'_>, time_ns: i64) {
+        let words = event.known_text(Text::Words);
+        let doing = Doing::ALL.into_iter().find(|doing| doing.as_str().as_bytes() == words).unwrap_or_default();
+        let [frame, ran_ns, runnable_ns] =
+            [Integer::StackFrame, Integer::RanNs, Integer::RunnableNs].map(|which| event.integer(which));
+        let row = self.row(event);
+        self.stack_samples.push(ChunkStackSample { time_ns, row, frame, doing, ran_ns, runnable_ns });
     }
 
     fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {

@@ -2,7 +2,7 @@
 
 use super::categories::Category;
 use crate::json::texts::{TextId, Texts};
-use stepscope_trace::DeviceEvent;
+use stepscope_trace::{DeviceEvent, Doing};
 
 /// A `pid` or `tid` whose name is a text of the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,6 +95,19 @@ pub(super) struct ChunkInstant {
     pub(super) row: u32,
     pub(super) name: TextId,
     pub(super) is_on_thread: bool,
+}
+
+/// A sample of a thread's stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkStackSample {
+    pub(super) time_ns: i64,
+    pub(super) row: u32,
+    /// The innermost of the text's `stackFrames`.
+    pub(super) frame: Option<i64>,
+    /// What our own export says that the thread did.
+    pub(super) doing: Doing,
+    pub(super) ran_ns: Option<i64>,
+    pub(super) runnable_ns: Option<i64>,
 }
 
 /// One end of an arrow.

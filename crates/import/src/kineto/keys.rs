@@ -24,6 +24,8 @@ pub(super) enum Key {
 pub(super) enum Integer {
     /// The row's own id: it joins the two ends of an arrow.
     Id,
+    /// The row's own frame: it names one of `stackFrames`.
+    StackFrame,
     Stream,
     Device,
     Context,
@@ -50,10 +52,14 @@ pub(super) enum Integer {
     DestinationRank,
     IsAsync,
     Seq,
+    /// What our own export says of a sample: how long its thread ran since the one before …
+    RanNs,
+    /// … and could have run and did not.
+    RunnableNs,
 }
 
 impl Integer {
-    pub(super) const COUNT: usize = Self::Seq as usize + 1;
+    pub(super) const COUNT: usize = Self::RunnableNs as usize + 1;
 }
 
 /// What is a text.
@@ -118,6 +124,7 @@ pub(super) fn of_row(key: &[u8]) -> Key {
         b"ts" => Key::Time,
         b"dur" => Key::Duration,
         b"id" => Key::Integer(Integer::Id),
+        b"sf" => Key::Integer(Integer::StackFrame),
         b"args" => Key::Args,
         _ => Key::Other,
     }
@@ -171,6 +178,8 @@ const ARGS: &[(&str, Key)] = &[
     ("dst rank", Key::Integer(Integer::DestinationRank)),
     ("is asynchronized op", Key::Integer(Integer::IsAsync)),
     ("seq", Key::Integer(Integer::Seq)),
+    ("ran ns", Key::Integer(Integer::RanNs)),
+    ("runnable ns", Key::Integer(Integer::RunnableNs)),
     ("stepscope", Key::Text(Text::Words)),
     ("stepscope module", Key::Text(Text::ModulePlace)),
 ];

@@ -5,6 +5,7 @@ use crate::json::numbers;
 use crate::json::scanner::{Scanner, Stop, Value};
 use crate::json::text;
 use crate::process_groups::{self, comm_backend};
+use rustc_hash::FxHashMap;
 use stepscope_trace::{CommBackend, Device, ProcessGroup};
 
 /// More facts than this, or longer ones, are somebody's data, not facts.
@@ -24,6 +25,8 @@ pub(super) struct Metadata {
     /// Unix time of the events' time 0, in ns.
     pub(super) clock_zero_unix_ns: Option<i64>,
     pub(super) host: Option<String>,
+    /// The frames of `stackFrames` by their number: the name, and the frame that called it.
+    pub(super) stack_frames: FxHashMap<i64, (String, Option<i64>)>,
     /// Other scalars: `("cuda_runtime_version", "12040")`; those one level down are named `distributedInfo.backend`.
     pub(super) entries: Vec<(String, String)>,
 }
@@ -43,6 +46,7 @@ impl Metadata {
                 self.clock_zero_unix_ns = written(value).and_then(numbers::integer).filter(in_range);
                 self.finish_value(scanner, value)
             }
+            b"stackFrames" if is_object => scanner.object(|scanner, number| self.read_stack_frame(scanner, number)),
             _ if is_object => scanner.object(|scanner, inner| {
                 let start = scanner.at();
                 let value = scanner.skip_value()?;
@@ -68,6 +72,26 @@ impl Metadata {
                 self.finish_value(scanner, value)
             }
         }
+    }
+
+    fn read_stack_frame(&mut self, scanner: &mut Scanner<'_>, number: &[u8]) -> Result<(), Stop> {
+        let (mut name, mut parent) = (None, None);
+        match scanner.value()? {
+            Value::Container if scanner.peek()? == b'{' => scanner.object(|scanner, key| {
+                let value = scanner.skip_value()?;
+                match key {
+                    b"name" => name = written(value).map(|name| text::decode(name).text.into_owned()),
+                    b"parent" => parent = written(value).and_then(numbers::integer),
+                    _ => {}
+                }
+                Ok(())
+            })?,
+            value => self.finish_value(scanner, value)?,
+        }
+        if let Some((number, name)) = numbers::integer(number).zip(name) {
+            self.stack_frames.insert(number, (name, parent));
+        }
+        Ok(())
     }
 
     fn finish_value(&self, scanner: &mut Scanner<'_>, value: Value<'_>) -> Result<(), Stop> {

@@ -2,6 +2,7 @@
 
 mod borders;
 mod moments;
+mod stack_samples;
 mod unknown_work;
 
 use super::arrows::Arrows;
@@ -21,7 +22,7 @@ use std::ops::Range;
 use stepscope_base::StringId;
 use stepscope_trace::{
     Counter, DeviceEvent, DeviceEventClass, FindingCode, Findings, LaunchKey, ModuleCall, OpInfo, OpInputs, OpInputsId,
-    Room, SliceId, SliceKind, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
+    Room, SliceId, SliceKind, StackSample, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
 };
 
 /// Times that can only be Unix times, of 2015 to 2099: profilers wrote these before they wrote `baseTimeNanoseconds`. Those
@@ -39,6 +40,8 @@ pub(super) struct Rows {
     instants: Vec<(Row, StringId, i64, bool)>,
     counters: FxHashMap<(Row, StringId), Counter>,
     counter_order: Vec<(Row, StringId)>,
+    /// Samples of stacks with the number of their innermost frame; the frames may stand behind all events.
+    stack_samples: Vec<(StackSample, Option<i64>)>,
     /// Which of `name_infos` a name has, by the bytes as written.
     names: FxHashMap<Box<[u8]>, u32>,
     /// What names say.
@@ -128,6 +131,7 @@ impl Rows {
             instants: Vec::new(),
             counters: FxHashMap::default(),
             counter_order: Vec::new(),
+            stack_samples: Vec::new(),
             names: FxHashMap::default(),
             name_infos: Vec::new(),
             backward_nodes: FxHashMap::default(),
@@ -145,6 +149,7 @@ impl Rows {
         for key in &self.counter_order {
             self.counters.remove(key).into_iter().for_each(|counter| self.builder.add_counter(counter));
         }
+        self.add_stack_samples(&metadata.stack_frames);
         let has_unknown_work = self.tell_unknown_work();
         self.arrows.finish(&mut self.builder, &self.tracks);
         self.tracks.finish(&mut self.builder, &mut metadata);

@@ -4,6 +4,7 @@ mod chunks;
 mod damage;
 mod devices;
 mod servers;
+mod stack_samples;
 
 use super::{Source, read};
 use crate::ImportError;

@@ -2,8 +2,9 @@
 
 use super::{Rows, Translation};
 use crate::json::text;
+use crate::kineto::entries::ChunkStackSample;
 use stepscope_base::StringId;
-use stepscope_trace::{Counter, FindingCode, MemoryEvent};
+use stepscope_trace::{Counter, FindingCode, MemoryEvent, StackSample};
 
 /// Instants that our own export writes where it knows of steps that no label marks: an optimizer's step was running …
 const STEP_MARK: &str = "Stepscope: optimizer step";
@@ -62,6 +63,13 @@ impl Rows {
             self.last_ns = self.last_ns.max(instant.time_ns);
             let row = translation.rows[instant.row as usize];
             self.instants.push((row, self.name_infos[name_at].name, instant.time_ns, instant.is_on_thread));
+        }
+        for sample in &chunk.stack_samples {
+            let track = self.thread(translation, sample.row);
+            self.last_ns = self.last_ns.max(sample.time_ns);
+            let &ChunkStackSample { time_ns, doing, ran_ns, runnable_ns, .. } = sample;
+            let of = StackSample { track, time_ns, stack: None, doing, ran_ns, runnable_ns };
+            self.stack_samples.push((of, sample.frame));
         }
         for sample in &chunk.samples {
             let (name, series) = (self.text(translation, sample.name), self.text(translation, sample.series));
