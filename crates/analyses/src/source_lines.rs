@@ -2,21 +2,23 @@
 //! For each line of the program's source: the time of the operators that were called from it, on the host and in the
 //! device work that they launched. Total counts an operator for every line of its call stack, once a line; self for the
 //! innermost line only. An operator counts with its own time, without operators inside it, so that self times add up to
-//! the time of all operators. The count is of operators that lie in no other and were called from the line itself.
+//! the time of all operators. The count is of operators that lie in no other and were called from the line itself. Samples
+//! of stacks are counted in the same way: they are moments, not times.
 //!
 //! By file, a row stands for all lines of a file: an operator counts once for every file of its stack.
 //!
 //! # Units
-//! Nanoseconds; counts of operators; the line is a number in its file.
+//! Nanoseconds; counts of operators and of samples; the line is a number in its file.
 //!
 //! # Source
 //! An operator's recorded call stack; without one, the calls of Python around it; without those, the stack of the operator
 //! around it. A node of the backward pass without any has the stack of its forward operator. Functions that have no file
 //! are passed over. Where stacks are made of calls, the line is that of the function, as their source tells no other.
+//! Samples of the stacks of Python's threads.
 //!
 //! # Edge cases
-//! What has no stack stands in a row without file. For one step, operators that begin in it and device work launched in
-//! it. Device work without a known operator is left out.
+//! What has no stack stands in a row without file, as do samples whose stack could not be read. For one step, operators
+//! that begin in it, device work launched in it, and samples taken in it. Device work without a known operator is left out.
 
 use crate::context::Shared;
 use crate::joined::Joinable;
@@ -24,8 +26,9 @@ use crate::op_tree::{NONE, OpTree};
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, GroupBy, Joined, Needs, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use stepscope_base::StringTable;
-use stepscope_trace::{FlowKind, Frame, SliceId, SliceKind, Trace};
+use stepscope_trace::{FlowKind, Frame, SliceId, SliceKind, StackId, Trace};
 
 columns! {
     /// One line of the program's source, or one file.
@@ -47,6 +50,10 @@ columns! {
         device_total_ns: i64 => Nanoseconds,
         /// Sum of the durations of the device work of operators called from the line.
         device_self_ns: i64 => Nanoseconds,
+        /// Number of samples of stacks that have the line in them, on all threads.
+        samples: i64 => Count,
+        /// Number of samples of stacks of which it is the innermost line.
+        self_samples: i64 => Count,
     }
 }
 
@@ -57,9 +64,12 @@ pub fn source_lines(trace: &Trace, selection: &Selection) -> Vec<SourceLine> {
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
     let mut rows = context.get::<LineSums>().0.clone();
-    rows.retain(|row| row.count != 0 || row.host_total_ns != 0 || row.device_total_ns != 0);
+    rows.retain(|row| row.count != 0 || row.host_total_ns != 0 || row.device_total_ns != 0 || row.samples != 0);
     let order = |row: &SourceLine| row.host_total_ns.saturating_add(row.device_total_ns);
-    rows.sort_by(|a, b| order(b).cmp(&order(a)).then_with(|| a.place().cmp(&b.place())));
+    let samples = |row: &SourceLine| std::cmp::Reverse((row.self_samples, row.samples));
+    rows.sort_by(|a, b| {
+        order(b).cmp(&order(a)).then_with(|| samples(a).cmp(&samples(b))).then_with(|| a.place().cmp(&b.place()))
+    });
     rows
 }
 
@@ -100,6 +110,8 @@ impl SourceLine {
             (&mut self.host_self_ns, other.host_self_ns),
             (&mut self.device_total_ns, other.device_total_ns),
             (&mut self.device_self_ns, other.device_self_ns),
+            (&mut self.samples, other.samples),
+            (&mut self.self_samples, other.self_samples),
         ] {
             *sum = sum.saturating_add(value);
         }
@@ -108,7 +120,8 @@ impl SourceLine {
 
 fn sums(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
     let (trace, tree) = (context.trace, context.get::<OpTree>());
-    let stacks = Stacks::of(trace, tree, context.selection.group_by == Some(GroupBy::File));
+    let mut stacks = Stacks::of(trace, tree, context.selection.group_by == Some(GroupBy::File));
+    let samples = stacks.add_samples(trace, context.selection);
     let is_asked = Windows::of(trace, context.selection).ops(trace, tree);
     let mut rows = vec![SourceLine::default(); stacks.lines.len()];
     for (row, line) in rows.iter_mut().zip(&stacks.lines) {
@@ -129,6 +142,11 @@ fn sums(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
             own.host_self_ns = own.host_self_ns.saturating_add(own_ns[op]);
             add_to_all(&mut rows, lines, |row| &mut row.host_total_ns, own_ns[op]);
         }
+    }
+    for (stack, count) in samples {
+        let lines = &stacks.stacks[stack as usize];
+        rows[lines[0] as usize].self_samples += count;
+        lines.iter().for_each(|line| rows[*line as usize].samples += count);
     }
     for event in context.selection.device_events(trace) {
         let Some(op) = tree.row(event.op) else { continue };
@@ -208,6 +226,22 @@ impl<'a> Stacks<'a> {
                 UNKNOWN
             };
         }
+    }
+
+    /// The stacks of the samples that are asked for, with the number of samples of each.
+    fn add_samples(&mut self, trace: &'a Trace, selection: &Selection) -> Vec<(u32, i64)> {
+        let windows = Windows::of(trace, selection);
+        let mut counts: BTreeMap<Option<StackId>, i64> = BTreeMap::new();
+        for sample in &trace.stack_samples {
+            let track = windows.track(trace, &trace.tracks[sample.track.index()]);
+            if track.is_some_and(|track| track.contains(sample.time_ns)) {
+                *counts.entry(sample.stack).or_default() += 1;
+            }
+        }
+        let frames = |stack: StackId| trace.stacks.frames(stack).map(|frame| Frame::parse(trace.strings.get(frame)));
+        let counts =
+            counts.into_iter().map(|(stack, count)| (stack.map_or(UNKNOWN, |stack| self.add(frames(stack))), count));
+        counts.collect()
     }
 
     /// Operators without a stack have that of their forward operator, else of the operator around them.
@@ -324,6 +358,24 @@ mod tests {
         assert_eq!(found[0], expected[0]);
         assert!(found.contains(&"t.py:9 x0 [20, 0, 20, 0]".to_string()), "{found:?}");
         assert!(found.contains(&expected[2].to_string()), "{found:?}");
+    }
+
+    #[test]
+    fn samples_are_counted_for_every_line_of_their_stack() {
+        let trace = stepscope_trace::drawn::drawn(
+            "rank 0 step 0000011111\nrank 0 cpu 1 aaa.......\nrank 0 samples 1 .a...f.G.f",
+        );
+        let counts = |selection: &Selection| -> Vec<String> {
+            let row = |row: &SourceLine| {
+                let file = row.file.as_deref().unwrap_or("–");
+                format!("{file} {} {} {}", row.samples, row.self_samples, row.host_total_ns)
+            };
+            source_lines(&trace, selection).iter().map(row).collect()
+        };
+        let all = ["– 0 0 3000", "f.py 2 2 0", "a.py 1 1 0", "g.py 1 1 0", "main.py 4 0 0"];
+        assert_eq!(counts(&Selection::default()), all);
+        let first = Selection { step: Some(0), ..Selection::default() };
+        assert_eq!(counts(&first), ["– 0 0 3000", "a.py 1 1 0", "main.py 1 0 0"]);
     }
 
     #[test]

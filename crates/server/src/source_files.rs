@@ -30,11 +30,14 @@ pub(crate) struct Excerpt {
 }
 
 impl SourceFiles {
-    /// The files that stacks and Python calls of `trace` name.
+    /// The files that stacks, Python calls and samples of `trace` name.
     pub(crate) fn of(trace: &Trace) -> Self {
         let mut texts: BTreeSet<_> = trace.ops.info.iter().map(|info| info.stack).collect();
         let calls = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::PythonFunction);
         texts.extend(calls.map(|id| trace.slices.name[id.index()]));
+        let samples = trace.stack_samples.iter().filter_map(|sample| sample.stack);
+        let samples: BTreeSet<_> = samples.collect();
+        texts.extend(samples.into_iter().flat_map(|stack| trace.stacks.frames(stack)));
         let frames = texts.into_iter().flat_map(|text| Frame::of_stack(trace.strings.get(text)));
         Self(frames.filter_map(|frame| frame.file).map(str::to_string).collect())
     }

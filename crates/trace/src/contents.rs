@@ -34,7 +34,7 @@ pub struct Contents {
     pub has_modules: bool,
     /// Whether Python functions were recorded.
     pub has_python: bool,
-    /// Whether call stacks of operators, or Python functions, name files.
+    /// Whether call stacks of operators, Python functions, or samples of stacks, name files.
     pub has_source: bool,
     /// Whether kernels communicate.
     pub has_communication: bool,
@@ -101,5 +101,7 @@ fn has_source(trace: &Trace) -> bool {
     let names_file = |text: StringId| Frame::of_stack(trace.strings.get(text)).any(|frame| frame.file.is_some());
     let calls = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::PythonFunction);
     let mut texts = trace.ops.info.iter().map(|info| info.stack).chain(calls.map(|id| trace.slices.name[id.index()]));
-    texts.any(names_file)
+    let samples = trace.stack_samples.iter().filter_map(|sample| sample.stack);
+    let mut frames = samples.flat_map(|stack| trace.stacks.frames(stack));
+    texts.any(names_file) || frames.any(names_file)
 }

@@ -57,6 +57,7 @@ export type Has =
   | "modules"
   | "python"
   | "source"
+  | "stack_samples"
   | "io"
   | "collectives"
   | "counters";

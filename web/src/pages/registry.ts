@@ -95,7 +95,7 @@ export const PAGES: readonly PageInfo[] = [
     missing: ({ has }) =>
       has.source
         ? null
-        : "No call stacks were recorded: `stepscope record --stacks` records them; torch.profiler with_stack=True.",
+        : "No call stacks were recorded: `stepscope record` samples them, without --no-stack-samples, and records those of operators with --stacks; torch.profiler does with_stack=True.",
     load: () => import("./source/Source"),
   },
   {

@@ -88,6 +88,7 @@ fn available_data(contents: &Contents) -> Value {
         "modules": contents.has_modules,
         "python": contents.has_python,
         "source": contents.has_source,
+        "stack_samples": contents.stack_samples > 0,
         "io": contents.io > 0,
         "collectives": contents.collectives > 0 || contents.has_communication,
         "counters": contents.samples > 0,

@@ -89,7 +89,7 @@ interface HotProps {
 
 function HotLines({ rows, column, isDevice, total }: HotProps) {
   const hot = rows.filter((row) => Number(row[column.name] ?? 0) > 0).slice(0, HOT);
-  if (hot.length === 0) return <Empty>No operator was called from this file {whereWords(selection.value)}.</Empty>;
+  if (hot.length === 0) return <Empty>Nothing is counted for this file {whereWords(selection.value)}.</Empty>;
   const label = topWords(hot.length, total, "lines", column.label);
   return (
     <figure>

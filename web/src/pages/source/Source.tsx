@@ -19,15 +19,24 @@ const METRICS = [
   ["host_self_ns", "host time of what they call directly"],
   ["count", "calls"],
 ] as const;
+const SAMPLES = [
+  ["samples", "samples of stacks that have them"],
+  ["self_samples", "samples of stacks of which they are the innermost line"],
+] as const;
 /** Files that are named. */
 const FILES = 12;
 
 /** Which lines of the program take the time, with their code. */
 export default function Source() {
   const has = detail.value?.has;
-  const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
+  const times = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
+  // Samples are there without anybody's asking, stacks of operators only when they were asked for: these come first then.
+  const known = has?.stacks || has?.python ? times : [];
+  const samples = has?.stack_samples ? SAMPLES : [];
+  const metrics = has?.stacks ? [...known, ...samples] : [...samples, ...known];
   const by = metrics.find(([name]) => name === param("by"))?.[0] ?? metrics[0]?.[0] ?? "host_total_ns";
   const isDevice = by.startsWith("device");
+  const hidden = METRICS.filter((metric) => !metrics.includes(metric)).map(([name]) => name);
   const asked = [...selection.value, ["group_by", "file"], ["sort", by], ["limit", FILES]] as const;
   const path = withQuery(runPath(runId.value, "analyses/source_lines"), asked);
   const files = useAnswer<Envelope>(path, detail.value?.version ?? 0);
@@ -61,7 +70,7 @@ export default function Source() {
         </figure>
       </section>
       {file === null ? (
-        <Empty>No operator {whereWords(selection.value)} has a call stack.</Empty>
+        <Empty>No operator and no sample {whereWords(selection.value)} has a call stack.</Empty>
       ) : (
         <File file={file} by={by} isDevice={isDevice} />
       )}
@@ -70,7 +79,7 @@ export default function Source() {
         title="All lines"
         prefix="l."
         order={by}
-        hidden={has?.devices ? [] : ["device_total_ns", "device_self_ns"]}
+        hidden={[...hidden, ...(has?.stack_samples ? [] : SAMPLES.map(([name]) => name))]}
         linksOf={codeLinks}
       />
     </>
