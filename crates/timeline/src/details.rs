@@ -5,6 +5,7 @@ mod frames;
 
 pub use frames::Frame;
 
+use crate::samples::sample_of;
 use crate::{SliceSummary, Timeline};
 use args::{device_args, host_args};
 use frames::frames;
@@ -54,8 +55,11 @@ pub struct LinkedSlice {
     pub slice: SliceSummary,
 }
 
-/// Everything known of `slice`; `None` when there is no such slice.
+/// Everything known of `slice`, or of a sample that stands in a row; `None` when there is no such slice.
 pub fn details(timeline: &Timeline, trace: &Trace, slice: SliceId) -> Option<Details> {
+    if let Some(sample) = sample_of(trace, slice) {
+        return Some(timeline.sample_details(trace, slice, sample));
+    }
     if slice.index() >= trace.slices.len() {
         return None;
     }

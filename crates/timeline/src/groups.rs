@@ -25,6 +25,8 @@ pub enum GroupKind {
 pub enum RowKind {
     /// Slices of a track at one depth.
     Slices,
+    /// Samples of a thread's stack, each of which is a moment.
+    Samples,
     /// Host ranges as they appear on a device.
     Projected,
     /// How busy the tracks of a group are.

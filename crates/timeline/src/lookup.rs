@@ -2,6 +2,7 @@
 
 use crate::items::Items;
 use crate::row::Content;
+use crate::samples::{named_sample, sample_of};
 use crate::{RowId, Timeline};
 use stepscope_trace::{SliceId, Trace};
 
@@ -37,18 +38,17 @@ impl Timeline {
 
 /// Where a slice stands among items that stand for slices of the trace, or for ranges drawn elsewhere.
 fn place_of(trace: &Trace, items: &Items, slice: SliceId) -> Option<usize> {
-    if slice.index() >= trace.slices.len() {
-        return None;
-    }
+    let of_sample = || sample_of(trace, slice).map(|sample| sample.time_ns);
+    let start_ns = trace.slices.start_ns.get(slice.index()).copied().or_else(of_sample)?;
     let is_it = |at: &usize| items.get(trace, *at).slice == Some(slice);
-    let start_ns = trace.slices.start_ns[slice.index()];
     let first = items.first_from(trace, 0, start_ns);
     let same_start = (first..items.len()).take_while(|at| items.get(trace, *at).start_ns == start_ns);
     same_start.clone().find(is_it).or_else(|| (0..items.len()).find(is_it))
 }
 
-/// The slice of a rank that begins at a moment and has a name, of several the outermost; where none begins, the
-/// innermost of that name that is open then, as advice names a pause and what the host is in. A name that ends with
+/// The slice of a rank that begins at a moment and has a name, of several the outermost; where none begins, the sample
+/// that was taken then in a line of that name, else the innermost slice of that name that is open then, as advice names a
+/// pause and what the host is in. A name that ends with
 /// `…`, as a link clips it, stands for all that begin so.
 pub fn named_slice(trace: &Trace, rank: u32, start_ns: i64, name: &str) -> Option<SliceId> {
     let (whole, begin) = (trace.strings.find(name), name.strip_suffix('…').filter(|begin| !begin.is_empty()));
@@ -67,7 +67,8 @@ pub fn named_slice(trace: &Trace, rank: u32, start_ns: i64, name: &str) -> Optio
         let is_open = |slice: &SliceId| trace.slices.span(*slice).end_ns > start_ns;
         trace.slices.with_ancestors(last).filter(is_open).find(|slice| is_it(trace.slices.name[slice.index()]))
     };
-    places.clone().find_map(begins).or_else(|| places.clone().find_map(is_open))
+    let sample = || named_sample(trace, rank, start_ns, is_it);
+    places.clone().find_map(begins).or_else(sample).or_else(|| places.clone().find_map(is_open))
 }
 
 #[cfg(test)]

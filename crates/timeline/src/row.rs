@@ -6,7 +6,7 @@ use crate::{RowId, RowInfo};
 /// What a row draws.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Slices of a track at one depth, or ranges drawn on a device.
+    /// Slices of a track at one depth, ranges drawn on a device, or samples of a thread.
     Items(Items),
     /// How busy some rows are on average.
     Density(Vec<RowId>),

@@ -1,5 +1,6 @@
 //! A summary of a slice, as lists and links show it.
 
+use crate::samples::sample_of;
 use crate::{Class, RowId, Timeline};
 use serde::Serialize;
 use stepscope_trace::{SliceId, Trace};
@@ -11,7 +12,7 @@ pub struct SliceSummary {
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// What it is, as analyses call it.
+    /// What it is, as analyses call it; `sample` for a sample.
     pub kind: &'static str,
     /// What it is about.
     pub class: Class,
@@ -30,8 +31,11 @@ pub struct SliceSummary {
 }
 
 impl Timeline {
-    /// A summary of a slice.
+    /// A summary of a slice, or of a sample that stands in a row.
     pub fn summary(&self, trace: &Trace, slice: SliceId) -> SliceSummary {
+        if let Some(sample) = sample_of(trace, slice) {
+            return self.sample_summary(trace, slice, sample);
+        }
         let (track, at) = (trace.slices.track[slice.index()], slice.index());
         let row = self.row_of(trace, slice);
         SliceSummary {

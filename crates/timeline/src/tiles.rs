@@ -65,7 +65,7 @@ pub struct Tiles {
     pub dur_ns: Vec<f64>,
     /// How much of that is taken.
     pub busy_ns: Vec<f64>,
-    /// The slice behind it, or the longest; `u32::MAX` without one.
+    /// The slice or the sample behind it, of several the longest; `u32::MAX` without one.
     pub slice: Vec<u32>,
     /// Slices that begin in the tile.
     pub count: Vec<u32>,
@@ -211,7 +211,8 @@ impl Writer<'_> {
 
     fn put(&mut self, item: Item, busy_ns: i64, count: u32, flags: u8) {
         let slice = item.slice.map(|slice| slice.index());
-        let is_unfinished = flags & SEVERAL == 0 && slice.is_some_and(|slice| self.trace.slices.is_unfinished[slice]);
+        let is_unfinished =
+            flags & SEVERAL == 0 && slice.and_then(|slice| self.trace.slices.is_unfinished.get(slice)) == Some(&true);
         let class = self.timeline.class_of(item);
         let name = self.number(item.name);
         self.tiles.start_ns.push(item.start_ns as f64);

@@ -30,6 +30,8 @@ pub struct Timeline {
     pub(crate) classes: Vec<Class>,
     /// The row of a track at depth 0, by track; rows of further depths follow it.
     pub(crate) first_row: Vec<Option<RowId>>,
+    /// The row of a thread's samples, by track.
+    pub(crate) sample_row: Vec<Option<RowId>>,
     pub(crate) sum_blocks: SumBlocks,
     /// What work of devices that is no slice is called.
     work: Option<StringId>,
@@ -53,6 +55,7 @@ impl Timeline {
             sum_blocks: SumBlocks::of(trace, &classes),
             classes,
             first_row: vec![None; trace.tracks.len()],
+            sample_row: vec![None; trace.tracks.len()],
             work: work.map(|work| work.name),
         };
         let projected = projections(trace);
@@ -97,7 +100,8 @@ impl Timeline {
     /// The class of an item.
     pub(crate) fn class_of(&self, item: Item) -> Class {
         match item.slice {
-            Some(slice) => self.classes[slice.index()],
+            // What is no slice is a sample.
+            Some(slice) => self.classes.get(slice.index()).copied().unwrap_or(Class::Python),
             None if self.work == Some(item.name) => Class::Compute,
             None => Class::Other,
         }
@@ -202,16 +206,16 @@ impl Timeline {
         tracks.sort_by_cached_key(|id| (kind(*id), !has_step(*id), std::cmp::Reverse(slices(*id)), *id));
         let mut outermost = Vec::new();
         for (at, track) in tracks.into_iter().enumerate() {
-            let Some(mut rows) = self.track(trace, track, rank) else { continue };
-            rows.is_open = at == 0 || slices(track) >= SHOWN_SLICES && kind(track) == TrackKind::Thread;
-            outermost.extend(rows.rows.iter().filter(|row| row.depth == 0).map(|row| row.id));
-            group.groups.push(rows);
+            if let Some(mut rows) = self.track(trace, track, rank) {
+                rows.is_open = at == 0 || slices(track) >= SHOWN_SLICES && kind(track) == TrackKind::Thread;
+                outermost.extend(rows.rows.iter().filter(|row| row.depth == 0).map(|row| row.id));
+                group.groups.push(rows);
+            }
+            let samples = self.samples(trace, track, &track_name(trace, track), rank);
+            group.groups.extend(samples);
         }
-        if outermost.is_empty() {
-            return None;
-        }
-        group.summary = Some(self.density_row(rank, outermost));
-        Some(group)
+        group.summary = (!outermost.is_empty()).then(|| self.density_row(rank, outermost));
+        (!group.groups.is_empty()).then_some(group)
     }
 
     /// A track with its lanes: a row for each depth; `None` without slices.
@@ -279,13 +283,13 @@ impl Timeline {
         self.add(info, Content::Density(of)).id
     }
 
-    fn info(&self, name: &str, kind: RowKind, rank: u32, depth: usize, slices: usize) -> RowInfo {
+    pub(crate) fn info(&self, name: &str, kind: RowKind, rank: u32, depth: usize, slices: usize) -> RowInfo {
         let id = self.rows.len() as RowId;
         let depth = depth.try_into().unwrap_or(u16::MAX);
         RowInfo { id, name: name.to_string(), kind, depth, slices: slices as u64, unit: None, rank, track: None }
     }
 
-    fn add(&mut self, info: RowInfo, content: Content) -> RowInfo {
+    pub(crate) fn add(&mut self, info: RowInfo, content: Content) -> RowInfo {
         self.rows.push(Row { info: info.clone(), content });
         info
     }

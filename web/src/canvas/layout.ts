@@ -115,7 +115,7 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
     const line = { ...base, key, label: group.name, isHeader: true, isOpen, row, kind };
     return [{ ...line, height: HEIGHTS.header }];
   }
-  const rows = group.rows.filter((row) => row.kind === "slices" || row.kind === "projected");
+  const rows = group.rows.filter(({ kind }) => kind === "slices" || kind === "samples" || kind === "projected");
   const [first] = rows;
   if (!first) return [];
   const canOpen = rows.length > 1;

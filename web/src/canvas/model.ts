@@ -2,7 +2,7 @@
 
 import type { Span } from "./view";
 
-export type RowKind = "slices" | "projected" | "density" | "counter";
+export type RowKind = "slices" | "samples" | "projected" | "density" | "counter";
 
 export interface TimelineRow {
   readonly id: number;
@@ -138,6 +138,9 @@ export interface CounterPart {
   readonly max: readonly number[];
   readonly last: readonly number[];
 }
+
+/** Whether it is a sample of a thread's stack, which stands among slices: a moment, without a duration. */
+export const isSample = ({ kind }: Slice): boolean => kind === "sample";
 
 /** The window of a slice. */
 export const spanOf = (slice: Slice): Span => ({ start_ns: slice.start_ns, end_ns: slice.start_ns + slice.dur_ns });

@@ -172,6 +172,27 @@ test("a slice of no length is seen", () => {
   expect((out[10] ?? 0) & 0xffffff).toBe(3);
 });
 
+test("moments are as wide and as opaque at every zoom, and several are one", () => {
+  const slices = [10, 40, 40, 70].map((start_ns, nth) => ({ start_ns, dur_ns: 0, name: String(nth + 1) }));
+  const painted = (end_ns: number, level: number) => {
+    const tile = decodeTiles(encodeTiles([itemsOf(slices, level, 0)]))[0];
+    const view = { start_ns: 0, end_ns };
+    const painter = new StripPainter(100);
+    painter.begin();
+    for (const piece of piecesOf(() => tile, view, level)) painter.addMoments(piece, new Scale(view, 100), palette);
+    const out = new Uint32Array(200);
+    painter.finish(out, 0);
+    return [...out.subarray(0, 100)].flatMap((pixel, x) => (pixel === 0 ? [] : [[x, pixel >>> 24, pixel & 0xffffff]]));
+  };
+  const mark = (x: number, name: number) => [
+    [x, 255, name],
+    [x + 1, 255, name],
+  ];
+  expect(painted(100, 0)).toEqual([...mark(10, 1), ...mark(40, 2), ...mark(70, 4)]);
+  // 10 ns are a pixel: three moments and a mark of two pixels each.
+  expect(painted(1000, 0)).toEqual([...mark(1, 1), ...mark(4, 2), ...mark(7, 4)]);
+});
+
 test("an average is hatched: its stripes slant, repeat downwards, and take nothing of what is between them", () => {
   const bins = [
     { start_ns: 0, dur_ns: 20, busy_ns: 20, name: "5" },

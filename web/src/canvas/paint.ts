@@ -10,6 +10,9 @@ const ALPHA_MIN = 70;
 /** From this width on, in pixels, slices have an edge at their start, which tells them from a neighbour of one colour. */
 const EDGE_FROM_PX = 4;
 
+/** How wide a moment is drawn, in pixels. */
+const MOMENT_PX = 2;
+
 /** How wide a stripe of a hatch is, and how opaque beside what is between stripes. */
 const STRIPE_PART = 1 / 3;
 const STRIPE_OPACITY = 0.7;
@@ -108,6 +111,23 @@ export class StripPainter {
         for (let x = first + 1; x < last; x++) this.pixel(x, share, tint, isSeveral);
       }
       this.pixel(last, Math.min(right - last, 1) * share, tint, isSeveral);
+    }
+  }
+
+  /** Adds what a tile says of a row of moments: each is as wide at every zoom, since it has no duration. */
+  addMoments({ tile, from_ns, to_ns, begin_ns, isFirst }: Piece, scale: Scale, palette: Palette): void {
+    const colours = palette.coloursOf(tile);
+    const from = Math.max(from_ns, scale.view.start_ns - MOMENT_PX * scale.ns_per_px);
+    const to = Math.min(to_ns, scale.view.end_ns);
+    for (let at = firstEndingAfter(tile, from - 1); at < tile.length; at++) {
+      const start = tile.start_ns[at] as number;
+      if (start >= to) break;
+      if (start < begin_ns && !isFirst) continue;
+      const first = Math.floor(scale.x(start));
+      const end = Math.floor(scale.x(start + (tile.dur_ns[at] as number)));
+      const last = Math.min(Math.max(end, first + MOMENT_PX - 1), this.width - 1);
+      const isSeveral = ((tile.flags[at] as number) & FLAG_SEVERAL) !== 0;
+      for (let x = Math.max(first, 0); x <= last; x++) this.pixel(x, 1, colours[at] as number, isSeveral);
     }
   }
 

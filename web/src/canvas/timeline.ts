@@ -222,5 +222,6 @@ function rowsOf(lines: readonly Placed[], isWanted: (line: Line) => boolean): nu
   return [...new Set(lines.flatMap(({ line }) => (line.row !== null && isWanted(line) ? [line.row] : [])))];
 }
 
-/** Rows of slices on the screen: for the list beside the canvas. */
-export const sliceRows = (lines: readonly Placed[]): number[] => rowsOf(lines, (line) => line.kind === "slices");
+/** Rows of slices and of samples on the screen: for the list beside the canvas. */
+export const sliceRows = (lines: readonly Placed[]): number[] =>
+  rowsOf(lines, ({ kind }) => kind === "slices" || kind === "samples");

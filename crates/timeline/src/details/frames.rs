@@ -18,7 +18,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let place = stepscope_trace::Frame::parse(text);
         let (file, function) = (place.file.map(str::to_string), place.function.to_string());
         Self { file, line: place.line, function, text: text.to_string() }

@@ -40,7 +40,7 @@ export function CanvasFrame({ state, draw, label, mapLabel }: Props): ComponentC
           <Labels rows={state.rows} />
           <div class="timeline-canvas">
             <canvas ref={canvas} tabIndex={0} role="application" aria-label={label} aria-busy={state.isLoading.value} />
-            <Tooltip hovered={state.hovered.value} counter={state.counter} />
+            <Tooltip hovered={state.hovered.value} counter={state.counter} detailsOf={state.detailsOf} />
           </div>
         </div>
         <div ref={spacer} aria-hidden="true" />

@@ -1,19 +1,27 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CLASS_WORDS } from "../../canvas/class_words";
 import { counterText, sampleAt } from "../../canvas/draw/counters";
-import type { CounterPart } from "../../canvas/model";
+import type { CounterPart, SliceDetails } from "../../canvas/model";
 import type { Hovered } from "../../canvas/pointer";
+import { clipped } from "../../format/printable";
 import { formatCount, formatNs } from "../../format/units";
+import { useAnswer } from "../../state/answer";
+import type { CanvasState } from "./canvas_state";
 import { tipPlace } from "./tip_place";
 
 interface Props {
   readonly hovered: Hovered | null;
   /** The values of a counter, as far as they are here. */
   readonly counter: (row: number) => CounterPart | undefined;
+  readonly detailsOf: CanvasState["detailsOf"];
 }
 
+/** Frames of a stack that there is room for, and characters of each. */
+const FRAMES = 12;
+const FRAME_LENGTH = 200;
+
 /** What is below the pointer. */
-export function Tooltip({ hovered, counter }: Props) {
+export function Tooltip({ hovered, counter, detailsOf }: Props) {
   const tip = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = tip.current;
@@ -32,14 +40,20 @@ export function Tooltip({ hovered, counter }: Props) {
   if (!hovered.hit && !text) return null;
   return (
     <div class="timeline-tip" ref={tip} aria-hidden="true">
-      {hovered.hit ? <HitWords hovered={hovered} /> : text}
+      {hovered.hit ? <HitWords hovered={hovered} detailsOf={detailsOf} /> : text}
     </div>
   );
 }
 
-function HitWords({ hovered }: { hovered: Hovered }) {
+interface HitProps {
+  readonly hovered: Hovered;
+  readonly detailsOf: CanvasState["detailsOf"];
+}
+
+function HitWords({ hovered, detailsOf }: HitProps) {
   const { hit, line } = hovered;
   if (!hit) return null;
+  if (line.kind === "samples") return <SampleWords hovered={hovered} detailsOf={detailsOf} />;
   if (line.kind === "density") {
     const words = line.isHeader || !line.label ? "busy on average" : "busy";
     return (
@@ -72,6 +86,44 @@ function HitWords({ hovered }: { hovered: Hovered }) {
       <div class="dim">
         starts at {formatNs(Math.round(hit.start_ns))} · {line.within}
       </div>
+    </>
+  );
+}
+
+/** A sample with its stack, which comes a little later; or how many there are. */
+function SampleWords({ hovered: { hit, line }, detailsOf }: HitProps) {
+  const asked = hit && !hit.isSeveral && hit.slice !== null ? detailsOf(hit.slice) : null;
+  const answer = useAnswer<SliceDetails>(asked?.path ?? null, asked?.version ?? 0);
+  if (!hit) return null;
+  const stack = answer.state === "ready" ? answer.value.stack : [];
+  const where = (
+    <div class="dim">
+      at {formatNs(Math.round(hit.start_ns))} · {line.within}
+    </div>
+  );
+  if (hit.isSeveral) {
+    return (
+      <>
+        <strong>{formatCount(hit.count)} samples</strong>, the first in{" "}
+        <code>{hit.name || "a stack that is not known"}</code>
+        {where}
+      </>
+    );
+  }
+  return (
+    <>
+      <strong>sample</strong>
+      <ol class="timeline-tip-stack">
+        {(stack.length > 0 ? stack.map(({ text }) => text) : [hit.name || "the stack could not be read"])
+          .slice(0, FRAMES)
+          .map((text, nth) => (
+            <li key={nth}>
+              <code>{clipped(text, FRAME_LENGTH)}</code>
+            </li>
+          ))}
+      </ol>
+      {stack.length > FRAMES && <div class="dim">and {formatCount(stack.length - FRAMES)} callers</div>}
+      {where}
     </>
   );
 }

@@ -19,6 +19,7 @@ export class CanvasState {
   readonly error = signal<ErrorBody | null>(null);
   readonly tasks = new LatestTask((error) => this.setError(error));
   private timeline: Timeline | null = null;
+  private requests: Requests | null = null;
 
   constructor(readonly rows: Rows) {}
 
@@ -44,6 +45,7 @@ export class CanvasState {
       },
     };
     this.isLoading.value = true;
+    this.requests = requests;
     this.timeline = new Timeline(elements, requests.canvas, all, span, view);
     return this.timeline;
   }
@@ -56,6 +58,10 @@ export class CanvasState {
 
   /** The values of a counter, as far as they are here. */
   readonly counter = (row: number): CounterPart | undefined => this.timeline?.counter(row);
+
+  /** Where everything known of a slice or a sample is asked for, and the version of the run. */
+  readonly detailsOf = (slice: number): { readonly path: string; readonly version: number } | null =>
+    this.requests && { path: this.requests.detailsPath(slice), version: this.requests.version };
 
   private setError(error: unknown): void {
     this.error.value = error === null ? null : bodyOf(error);

@@ -65,7 +65,10 @@ export class Requests {
   steps = (of: { readonly rank?: number; readonly step?: string }, signal: AbortSignal) =>
     ask<readonly StepOfRun[]>(stepsPath(this.run, of), signal);
 
-  details = (slice: number, signal: AbortSignal) => ask<SliceDetails>(this.path(`slices/${slice}`, []), signal);
+  details = (slice: number, signal: AbortSignal) => ask<SliceDetails>(this.detailsPath(slice), signal);
+
+  /** Where the server has everything known of a slice: its `SliceDetails`. */
+  detailsPath = (slice: number) => this.path(`slices/${slice}`, []);
 
   /** The collective that a slice belongs to, on all ranks. */
   joined = (slice: number, signal: AbortSignal) => ask<Together>(this.path(`slices/${slice}/joined`, []), signal);

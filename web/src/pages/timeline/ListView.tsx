@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
-import type { Slice } from "../../canvas/model";
+import { isSample, type Slice } from "../../canvas/model";
 import { sliceRows } from "../../canvas/timeline";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
@@ -42,14 +42,15 @@ export function ListView({ controller }: { controller: TimelineController }) {
   if (error) return <ErrorNotice error={error} />;
   if (!rows) return <Empty>No row of slices is shown: open a group.</Empty>;
   if (!slices) return <Loading />;
+  const nouns = slices.some(isSample) ? "slices and samples" : "slices";
   const selected = controller.selection.details.value?.slice.id;
   return (
     <div class="timeline-rows">
       <table>
         <caption class="dim">
           {slices.length === LIMIT
-            ? `The first ${formatCount(LIMIT)} slices of what is shown; zoom in for all`
-            : `${formatCount(slices.length)} slices are shown`}
+            ? `The first ${formatCount(LIMIT)} ${nouns} of what is shown; zoom in for all`
+            : `${formatCount(slices.length)} ${nouns} are shown`}
         </caption>
         <thead>
           <tr>
@@ -76,7 +77,7 @@ export function ListView({ controller }: { controller: TimelineController }) {
                 <Value unit="ns" value={slice.start_ns} />
               </td>
               <td class="number">
-                <Value unit="ns" value={slice.dur_ns} />
+                <Value unit="ns" value={isSample(slice) ? null : slice.dur_ns} />
               </td>
               <td>{slice.kind}</td>
               <td>{controller.rows.name(slice.row)}</td>

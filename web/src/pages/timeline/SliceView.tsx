@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { classWords } from "../../canvas/class_words";
-import type { PartOfRank, Slice, SliceDetails, SourceText } from "../../canvas/model";
+import { isSample, type PartOfRank, type Slice, type SliceDetails, type SourceText } from "../../canvas/model";
 import { CopyButton } from "../../components/CopyButton";
 import { searchText, sourceLine } from "../../components/links";
 import { Empty } from "../../components/Notice";
@@ -37,7 +37,7 @@ export function SliceView({ controller }: { controller: TimelineController }) {
       <OnAllRanks key={details.slice.id} controller={controller} />
       <Around controller={controller} details={details} />
       <Stack details={details} />
-      <AsRecorded requests={controller.requests} slice={details.slice.id} />
+      {!isSample(details.slice) && <AsRecorded requests={controller.requests} slice={details.slice.id} />}
     </div>
   );
 }
@@ -61,24 +61,32 @@ function Facts({ controller, details }: { controller: TimelineController; detail
   return (
     <div>
       <h2 class="timeline-title">
-        <code>{clipped(slice.name, TITLE_LENGTH)}</code> <CopyButton text={() => slice.name}>Copy</CopyButton>
+        {isSample(slice) && "Sample: "}
+        <code>{clipped(slice.name || "the stack could not be read", TITLE_LENGTH)}</code>{" "}
+        <CopyButton text={() => slice.name}>Copy</CopyButton>
       </h2>
       <dl class="timeline-facts">
         <Fact name="kind">
-          {slice.kind} · {classWords(slice.class)}
+          {isSample(slice)
+            ? "sample: what the thread ran at this moment"
+            : `${slice.kind} · ${classWords(slice.class)}`}
         </Fact>
         <Fact name="start">
           <Value unit="ns" value={slice.start_ns} />
         </Fact>
-        <Fact name={slice.is_unfinished ? "duration (not finished)" : "duration"}>
-          <Value unit="ns" value={slice.dur_ns} />
-        </Fact>
-        <Fact name="self time">
-          <Value unit="ns" value={details.self_ns} />
-        </Fact>
-        <Fact name="slices inside it">
-          <Value unit="count" value={details.children} />
-        </Fact>
+        {!isSample(slice) && (
+          <>
+            <Fact name={slice.is_unfinished ? "duration (not finished)" : "duration"}>
+              <Value unit="ns" value={slice.dur_ns} />
+            </Fact>
+            <Fact name="self time">
+              <Value unit="ns" value={details.self_ns} />
+            </Fact>
+            <Fact name="slices inside it">
+              <Value unit="count" value={details.children} />
+            </Fact>
+          </>
+        )}
         <Fact name="step">
           <Value unit="plain" value={details.step === null ? null : String(details.step)} />
         </Fact>
@@ -90,7 +98,13 @@ function Facts({ controller, details }: { controller: TimelineController; detail
         ))}
       </dl>
       <p>
-        <a href={hrefOf(tableOf(slice), { q: searchText(slice.name) })}>All of this name in the table</a>
+        {isSample(slice) ? (
+          <a href={hrefOf("tables", { analysis: "host_lines", q: searchText(slice.name) })}>
+            All samples of this line in the table
+          </a>
+        ) : (
+          <a href={hrefOf(tableOf(slice), { q: searchText(slice.name) })}>All of this name in the table</a>
+        )}
       </p>
     </div>
   );
@@ -226,7 +240,7 @@ function Stack({ details }: { details: SliceDetails }) {
   const hasSource = findPage("source") !== undefined;
   return (
     <div>
-      <h3>Called from</h3>
+      <h3>{isSample(details.slice) ? "Stack, innermost first" : "Called from"}</h3>
       <ol class="timeline-list">
         {details.stack.map((frame, nth) => (
           <li key={`${nth} ${frame.text}`}>

@@ -4,7 +4,7 @@ import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { ApiError } from "../../api/client";
 import { type FlowWay, flowEnd } from "../../canvas/flows";
 import { groupsAround } from "../../canvas/layout";
-import { type Slice, type SliceDetails, spanOf, type Together } from "../../canvas/model";
+import { isSample, type Slice, type SliceDetails, spanOf, type Together } from "../../canvas/model";
 import { sliceRows, type Timeline } from "../../canvas/timeline";
 import { around } from "../../canvas/view";
 import type { LatestTask } from "../../components/timeline-shared/latest_task";
@@ -69,7 +69,7 @@ export class Selection {
 
   private findTogether(details: SliceDetails | null): void {
     const isOfSeveral = new Set(this.rows.groups.map(({ group }) => group.rank)).size > 1;
-    if (!details || !isOfSeveral) return;
+    if (!details || !isOfSeveral || isSample(details.slice)) return;
     const slice = details.slice.id;
     this.tasks.run("joined", async (signal) => {
       this.found.value = { slice, together: await this.requests.joined(slice, signal) };
