@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
 
@@ -36,6 +37,41 @@ def burning(count, core=None):
         for process in processes:
             process.kill()
             process.wait()
+
+
+PERIOD_US = 100_000
+
+
+def groups():
+    """The folder in which this process may make a control group with a quota; None where it may not. Version 1 has a
+    folder for each kind of limit."""
+    root = Path("/sys/fs/cgroup")
+    enabled = root / "cgroup.subtree_control"
+    if enabled.exists():
+        root = root if "cpu" in enabled.read_text().split() else Path("/none")
+    else:
+        root /= "cpu"
+    return root if os.access(root, os.W_OK) and os.access(root / "cgroup.procs", os.W_OK) else None
+
+
+@contextlib.contextmanager
+def quota(used_us):
+    """A control group of this process that is stopped once it has used so much of each period."""
+    root, own = groups(), Path("/proc/self/cgroup").read_text().splitlines()
+    before = next(line.split(":", 2)[2] for line in own if line.split(":")[1] in ("", "cpu", "cpu,cpuacct"))
+    group = root / f"stepscope-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        if (group / "cpu.max").exists():
+            (group / "cpu.max").write_text(f"{used_us} {PERIOD_US}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(used_us))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        yield
+    finally:
+        (root / before.lstrip("/") / "cgroup.procs").write_text(str(os.getpid()))
+        group.rmdir()
 
 
 @fault("host.cpu_contention", anywhere=True)
@@ -74,3 +110,19 @@ def one_thread(job):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in job.steps():
         train(model, optimizer, batch)
+
+
+def cpu_quota(job):
+    """The control group of the job may take less than its threads could."""
+    width = job.draw.choice([768, 896, 1024])
+    model, batch = perceptron(width, 3), samples(256, width)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    used_us = int(job.draw.choice([0.2, 0.25, 0.3]) * PERIOD_US * len(os.sched_getaffinity(0)))
+    with contextlib.nullcontext() if job.fixed else quota(used_us):
+        for _ in job.steps():
+            train(model, optimizer, batch)
+
+
+# Where this process may make no control group, there is no such job.
+if groups():
+    fault("host.cpu_quota", anywhere=True)(cpu_quota)
