@@ -113,8 +113,7 @@ test("the keyboard goes from sample to sample, and the list has them without a d
   await title(page).filter({ hasText: "other.py(3): helper" }).waitFor();
   await page.getByRole("tab", { name: "List" }).click();
   const rows = page.locator(".timeline-rows tbody tr").filter({ hasText: "sample" });
-  await rows.first().waitFor();
-  expect(await rows.count()).toBe(SAMPLED.length);
+  await expect.poll(() => rows.count(), { timeout: 10_000 }).toBe(SAMPLED.length);
   const durations = await rows.evaluateAll((all) => all.map((row) => row.querySelectorAll("td")[1]?.textContent));
   expect(new Set(durations)).toEqual(new Set(["–"]));
   await close();
