@@ -33,6 +33,7 @@
 //! no forward operator belongs to counts up to the last node that one belongs to. A part of a trace has the micro-batches
 //! whose first forward operator begins in it, whole.
 
+use crate::context::Shared;
 use crate::ranks_overview::RankBusy;
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
@@ -92,6 +93,32 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<MicroBatches> {
     let mut rows: Vec<MicroBatches> = of_key.iter().map(|((rank, nodes), times)| row(*rank, *nodes, times)).collect();
     rows.sort_by_key(|row| (row.rank, Reverse(row.micro_batches), Reverse(row.backward_nodes)));
     rows
+}
+
+/// The computing of the micro-batches whose first forward operator begins in each step of the trace, ns: of their forward
+/// passes, and of their backward passes.
+pub(crate) struct StepsPasses(pub(crate) Vec<[i64; 2]>);
+
+impl Shared for StepsPasses {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let trace = context.trace;
+        let mut of_processes: BTreeMap<ProcessId, Vec<(Span, usize)>> = BTreeMap::new();
+        for (at, step) in trace.steps.iter().enumerate() {
+            of_processes.entry(step.process).or_default().push((step.span, at));
+        }
+        of_processes.values_mut().for_each(|steps| steps.sort_unstable_by_key(|(span, _)| span.start_ns));
+        let passes = merged(trace, passes(trace));
+        let mut of_steps = vec![[0_i64; 2]; trace.steps.len()];
+        for (pass, times) in passes.iter().zip(times(context, &passes)) {
+            let at_ns = trace.slices.start_ns[pass.first.index()];
+            let steps = of_processes.get(&pass.process).map_or(&[][..], |steps| steps);
+            let before = steps.partition_point(|(span, _)| span.start_ns <= at_ns).checked_sub(1);
+            if let Some((_, at)) = before.map(|at| steps[at]).filter(|(span, _)| span.contains(at_ns)) {
+                of_steps[at].iter_mut().zip(times).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+            }
+        }
+        Self(of_steps)
+    }
 }
 
 /// A backward pass with the forward pass that it belongs to.
@@ -274,7 +301,7 @@ impl Times {
 }
 
 /// Pearson's correlation; `None` for fewer than three pairs.
-fn correlation(pairs: &[[i64; 2]]) -> Option<f64> {
+pub(crate) fn correlation(pairs: &[[i64; 2]]) -> Option<f64> {
     let mean = |of: usize| pairs.iter().map(|pair| pair[of] as f64).sum::<f64>() / pairs.len() as f64;
     let means = [mean(0), mean(1)];
     let sum = |a: usize, b: usize| -> f64 {

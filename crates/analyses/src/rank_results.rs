@@ -11,6 +11,7 @@ use crate::coverage::Launched;
 use crate::device_work::{DeviceWork, device_work};
 use crate::host_threads::MainThreads;
 use crate::imbalance::{StepKernels, StepsKernels};
+use crate::micro_batches::StepsPasses;
 use crate::op_classes::category_named;
 use crate::ranks_overview::{StepBusy, StepsBusy};
 use crate::stretches::{Stretch, Stretches};
@@ -43,6 +44,8 @@ struct StepResults {
     busy: StepBusy,
     kernels: StepKernels,
     launched: Launched,
+    /// Computing of forward and of backward passes.
+    passes_ns: [i64; 2],
     replay: Option<Replay>,
 }
 
@@ -174,6 +177,7 @@ impl RankResults {
         let trace = context.trace;
         let slice = |id: SliceId| reduced.slice(id).expect("what results refer to is kept");
         let (busy, kernels) = (context.get::<StepsBusy>(), context.get::<StepsKernels>());
+        let passes = context.get::<StepsPasses>();
         let replays = context.get::<RankSteps>();
         let launches = Launches::of(trace);
         let steps = places(trace).enumerate().map(|(at, ((process, place), step))| StepResults {
@@ -182,6 +186,7 @@ impl RankResults {
             busy: busy.0[at],
             kernels: kernels.0[at].clone(),
             launched: launches.of_step(step),
+            passes_ns: passes.0[at],
             replay: replays.0[at].as_ref().map(|replay| Replay::of(step, replay, slice)),
         });
         let stretch = |(asked_by, stretch): (&SliceId, &Stretch)| StretchRow {
@@ -345,6 +350,7 @@ pub fn given(
     let shared = SharedResults::default();
     shared.give(StepsBusy(steps.iter().map(|(.., results)| results.busy).collect()));
     shared.give(StepsKernels(steps.iter().map(|(.., results)| results.kernels.clone()).collect()));
+    shared.give(StepsPasses(steps.iter().map(|(.., results)| results.passes_ns).collect()));
     shared.give(in_window.map_or_else(|| coverage(trace, ranks, selection), Launched::coverage));
     let threads = ranks.iter().flat_map(|(first, results)| {
         let thread = |row: &MainThread| (ProcessId(first.process + row.process.0), TrackId(first.track + row.track.0));
@@ -394,4 +400,4 @@ fn by_step<'a>(ranks: &[(FirstIds, &'a RankResults)]) -> FxHashMap<(ProcessId, u
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,6 +10,7 @@ mod facts;
 mod gc;
 mod groups;
 mod hang;
+mod lengths;
 mod persistence;
 mod slow;
 mod stages;
@@ -27,7 +28,7 @@ use stepscope_trace::Trace;
 /// A rule across ranks.
 pub(super) type JobRule = Rule<fn(&JobFacts) -> Result<Said, Lacks>>;
 
-pub(super) const RULES: &[JobRule] = &[hang::RULE, slow::RULE, gc::RULE, stages::RULE, groups::RULE];
+pub(super) const RULES: &[JobRule] = &[hang::RULE, slow::RULE, gc::RULE, lengths::RULE, stages::RULE, groups::RULE];
 
 /// What comes before everything else.
 pub(super) const HANGS: &str = hang::RULE.code;

@@ -4,7 +4,7 @@ use crate::{Analysis, Compat, GroupBy, Needs, Outcome, Ranks, Table, catalogue};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::simulated::{Job, Schedule, Straggler};
-use stepscope_trace::{Collective, Drift, SliceRole, merge};
+use stepscope_trace::{Collective, Drift, Flow, FlowKind, SliceRole, merge};
 
 /// What all analyses that need no events say of several ranks: from their events, and from what was condensed of them.
 fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, Outcome)> {
@@ -72,6 +72,40 @@ fn what_was_condensed_of_ranks_gives_the_same_answers_as_their_events() {
         let condensed = condensed.filter(|analysis| !is_empty(analysis));
         condensed.for_each(|analysis| assert!(with_rows.contains(&analysis.name), "{} has no rows", analysis.name));
     }
+}
+
+/// A simulated job in which each backward pass belongs to the forward pass before it on its track.
+pub(crate) fn linked(mut trace: Trace) -> Trace {
+    for track in 0..trace.tracks.len() {
+        let mut forward: Option<SliceId> = None;
+        for id in trace.tracks[track].slice_ids() {
+            match (trace.slice_name(id), forward) {
+                ("forward", _) => forward = Some(id),
+                ("backward", Some(from)) => {
+                    trace.flows.push(Flow { kind: FlowKind::ForwardBackward, from, to: id });
+                }
+                _ => {}
+            }
+        }
+    }
+    trace
+}
+
+#[test]
+fn passes_of_each_rank_are_condensed() {
+    let ranks: Vec<Trace> =
+        simulated(Schedule::Ddp { buckets: 2, overlaps: false }, 3, false, 4).into_iter().map(linked).collect();
+    let (all, parts) =
+        (Selection::default(), |traces: &[Trace]| traces.iter().map(|trace| (trace.clone(), 0)).collect());
+    let condense = |trace: &Trace| condensed(&AnalysisContext::new(trace, &all));
+    let (traces, results): (Vec<Trace>, Vec<RankResults>) = ranks.iter().map(condense).unzip();
+    let first = traces.iter().scan(FirstIds::default(), |next, trace| Some(std::mem::replace(next, next.after(trace))));
+    let placed: Vec<(FirstIds, &RankResults)> = first.zip(&results).collect();
+    let (whole, small) = (merge("all".into(), parts(&ranks), None), merge("all".into(), parts(&traces), None));
+    let shared = given(&small, &placed, &all, None);
+    let passes = AnalysisContext::with_results(&small, &all, shared).get::<StepsPasses>().0.clone();
+    assert_eq!(passes, AnalysisContext::new(&whole, &all).get::<StepsPasses>().0);
+    assert!(passes.len() == 9 && passes.iter().all(|passes_ns| !passes_ns.contains(&0)), "{passes:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What rules of `advice` ask of a job: who takes longer than the others in each step, and what a change would gain.
 
 use super::lateness::{self, Own};
-use super::{Job, Scenario, WhatIf, job_steps};
+use super::{Job, Replayed, Scenario, WhatIf, job_steps};
 use crate::AnalysisContext;
 use std::collections::BTreeMap;
 
@@ -71,6 +71,20 @@ impl Job {
     /// What is gained if these ranks take as long as the middle one.
     pub(crate) fn with_ranks_on_time(&self, ranks: &[u32]) -> Option<WhatIf> {
         self.on_time(Scenario::SlowestRanksOnTime, ranks)
+    }
+
+    /// The number of each step, with the ranks that do the same in it.
+    pub(crate) fn alike(&self) -> impl Iterator<Item = (i64, Vec<Vec<u32>>)> + '_ {
+        self.steps.iter().map(|Replayed { step, .. }| {
+            let ranks = |places: Vec<usize>| places.into_iter().map(|at| step.ranks[at].rank).collect();
+            (step.number, lateness::alike(step).map(ranks).collect())
+        })
+    }
+
+    /// What is gained if ranks that do the same work as long as each other.
+    pub(crate) fn with_equal_work(&self) -> Option<WhatIf> {
+        let equal: Vec<_> = self.steps.iter().map(|replayed| lateness::with_equal_work(&replayed.step)).collect();
+        self.row(Scenario::NoWorkLateness, &self.ranks(), 100, |step, at| Some(equal[step][at].clone()))
     }
 
     /// Whether ranks are stages of a pipeline.

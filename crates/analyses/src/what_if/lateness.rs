@@ -37,10 +37,7 @@ impl Own {
 /// nothing of a rank without such others.
 pub(super) fn excesses_ns(step: &JobStep, own: Own) -> Vec<Option<i64>> {
     let mut excesses = vec![None; step.ranks.len()];
-    let stages = step.stage_of_ranks().unwrap_or_else(|| vec![None; step.ranks.len()]);
-    let mut alike: BTreeMap<(Role, Option<usize>), Vec<usize>> = BTreeMap::new();
-    step.ranks.iter().enumerate().for_each(|(at, rank)| alike.entry((role(rank), stages[at])).or_default().push(at));
-    for ranks in alike.into_values().filter(|ranks| ranks.len() > 1) {
+    for ranks in alike(step).filter(|ranks| ranks.len() > 1) {
         let of = |at: &usize| step.ranks[*at].acts.iter().filter_map(|act| own.ns(act)).sum::<i64>();
         let of_each: Vec<i64> = ranks.iter().map(of).collect();
         let mut sorted = of_each.clone();
@@ -56,6 +53,31 @@ pub(super) fn excesses_ns(step: &JobStep, own: Own) -> Vec<Option<i64>> {
     excesses
 }
 
+/// The ranks of a step, by their places, that do the same in the same stage.
+pub(super) fn alike(step: &JobStep) -> impl Iterator<Item = Vec<usize>> {
+    let stages = step.stage_of_ranks().unwrap_or_else(|| vec![None; step.ranks.len()]);
+    let mut alike: BTreeMap<(Role, Option<usize>), Vec<usize>> = BTreeMap::new();
+    step.ranks.iter().enumerate().for_each(|(at, rank)| alike.entry((role(rank), stages[at])).or_default().push(at));
+    alike.into_values()
+}
+
+/// What each rank of a step would do if those that do the same worked as long as each other before each communication: as
+/// long as their mean.
+pub(super) fn with_equal_work(step: &JobStep) -> Vec<Vec<Act>> {
+    let mut acts = vec![Vec::new(); step.ranks.len()];
+    let mean = |ns: Vec<i64>| ns.iter().sum::<i64>() / ns.len() as i64;
+    alike(step).for_each(|ranks| set_segments(step, &ranks, Own::Work, mean, &mut acts));
+    acts
+}
+
+/// Makes each segment of these ranks, which do the same, as long as `common` says of those of all.
+fn set_segments(step: &JobStep, ranks: &[usize], own: Own, common: impl Fn(Vec<i64>) -> i64, acts: &mut [Vec<Act>]) {
+    let segments: Vec<Vec<i64>> = ranks.iter().map(|at| segments(&step.ranks[*at].acts, own)).collect();
+    let of_all = |at: usize| common(segments.iter().map(|of_rank| of_rank[at]).collect());
+    let new_ns: Vec<i64> = (0..segments[0].len()).map(of_all).collect();
+    ranks.iter().for_each(|at| acts[*at] = with_segments(&step.ranks[*at].acts, own, &new_ns));
+}
+
 /// What each rank of a step would do if `own` of its time were as long as that of the middle one of those that do the same.
 /// A rank that has no other like it takes as long for its work, in all, as the middle one of all.
 pub(super) fn on_time(step: &JobStep, own: Own) -> Vec<Vec<Act>> {
@@ -69,12 +91,7 @@ pub(super) fn on_time(step: &JobStep, own: Own) -> Vec<Vec<Act>> {
             acts[alone] = if own == Own::Idle { as_it_was.clone() } else { with_work(as_it_was, middle_ns) };
             continue;
         }
-        let segments: Vec<Vec<i64>> = ranks.iter().map(|at| segments(&step.ranks[*at].acts, own)).collect();
-        let middles: Vec<i64> =
-            (0..segments[0].len()).map(|at| middle(segments.iter().map(|of_rank| of_rank[at]))).collect();
-        for at in ranks {
-            acts[*at] = with_segments(&step.ranks[*at].acts, own, &middles);
-        }
+        set_segments(step, ranks, own, |ns| middle(ns.into_iter()), &mut acts);
     }
     acts
 }
