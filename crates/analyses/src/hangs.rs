@@ -6,7 +6,8 @@
 //!   no recorded end. A rank that returned from the call is also still in it when its recording was cut and shows no kernel
 //!   or work of this or a later collective of the group, though it does of others.
 //! - What all ranks of a group leave together cannot have ended where one of them never entered it, or calls something else:
-//!   if it took five seconds or more, the rank gave up with an error, and is taken to be in it.
+//!   if it took five seconds or more, and the rank entered no other after it, the rank gave up with an error, and is taken to
+//!   be in it.
 //! - Collectives of ranks are the same when they have the same number in the same group. Where a rank tells no numbers,
 //!   they are numbered by their order on each rank, from 0.
 //! - The ranks of a group are those that the source states, those of the job when the group has as many, else those of the
@@ -37,7 +38,7 @@ mod stuck;
 mod usual;
 
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
-use entries::{OfRank, first_not_left, groups, may_have_failed};
+use entries::{OfRank, first_not_left, groups, long_calls};
 use places::Places;
 use stepscope_align::Calls;
 use stepscope_trace::{SliceId, Trace};
@@ -124,7 +125,7 @@ pub fn rows(context: &AnalysisContext<'_>) -> Vec<Hang> {
     let trace = context.trace;
     let calls = context.get::<Calls>();
     // Nobody is in anything that has ended.
-    if !trace.slices.is_unfinished.contains(&true) && !may_have_failed(trace, calls) {
+    if !trace.slices.is_unfinished.contains(&true) && long_calls(trace, calls).next().is_none() {
         return Vec::new();
     }
     let groups = groups(trace, calls);

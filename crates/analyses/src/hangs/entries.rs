@@ -86,38 +86,36 @@ pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
         add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, left);
     }
     let mut groups = numbered(trace, entries);
-    groups.iter_mut().filter(|(key, _)| !key.is_between_two).for_each(|(_, ranks)| reopen_failed(trace, calls, ranks));
+    let long: FxHashMap<SliceId, i64> = long_calls(trace, calls).collect();
+    groups.iter_mut().filter(|(key, _)| !key.is_between_two).for_each(|(_, ranks)| reopen_failed(trace, &long, ranks));
     groups
 }
 
-/// Whether any communication lasts so long that it may have ended with an error.
-pub(super) fn may_have_failed(trace: &Trace, calls: &Calls) -> bool {
-    calls.calls.iter().any(|call| lasted_ns(trace, call) >= WITH_ERROR_NS)
-}
-
-fn lasted_ns(trace: &Trace, call: &Call) -> i64 {
+/// Calls that last so long that they may have ended with an error, each with its end.
+pub(super) fn long_calls<'a>(trace: &'a Trace, calls: &'a Calls) -> impl Iterator<Item = (SliceId, i64)> + 'a {
     let end_ns = |slice: SliceId| trace.slices.span(slice).end_ns;
-    let end_ns = call.work.map_or(end_ns(call.slice), |work| end_ns(work).max(end_ns(call.slice)));
-    end_ns - trace.slices.start_ns[call.slice.index()]
+    let with_end = move |call: &Call| {
+        let of_work = call.work.map_or(i64::MIN, end_ns);
+        (call.slice, of_work.max(end_ns(call.slice)))
+    };
+    let is_long = |(slice, end_ns): &(SliceId, i64)| end_ns - trace.slices.start_ns[slice.index()] >= WITH_ERROR_NS;
+    calls.calls.iter().map(with_end).filter(is_long)
 }
 
 /// Ranks can only have left with an error what others never entered, or where they call something else: they are taken to be
-/// in it still.
-fn reopen_failed(trace: &Trace, calls: &Calls, ranks: &mut BTreeMap<u32, OfRank>) {
-    let last = |of_rank: &OfRank| of_rank.keys().next_back().copied();
-    let (Some(first), Some(all)) = (ranks.values().filter_map(last).min(), ranks.values().filter_map(last).max())
-    else {
-        return;
-    };
+/// in it still, unless they entered another one after it.
+fn reopen_failed(trace: &Trace, long: &FxHashMap<SliceId, i64>, ranks: &mut BTreeMap<u32, OfRank>) {
+    let Some(first) = ranks.values().filter_map(|of_rank| of_rank.keys().next_back().copied()).min() else { return };
     let kinds: BTreeSet<_> = ranks.values().filter_map(|of_rank| of_rank.get(&first)?.said.kind).collect();
     // From here on not all are together.
     let from = if kinds.len() > 1 { first } else { first + 1 };
-    for entry in ranks.values_mut().flat_map(|of_rank| of_rank.range_mut(from..=all.max(from)).map(|(_, entry)| entry))
-    {
-        let call = calls.calls.iter().find(|call| call.slice == entry.slice);
-        let is_long = call.is_some_and(|call| lasted_ns(trace, call) >= WITH_ERROR_NS);
-        if is_long && entry.said.kind.is_some_and(CollectiveKind::ends_together) {
-            entry.left = Left::No;
+    for of_rank in ranks.values_mut() {
+        let last_ns = of_rank.values().next_back().map_or(0, |entry| trace.slices.start_ns[entry.slice.index()]);
+        for entry in of_rank.range_mut(from..).map(|(_, entry)| entry) {
+            let is_last = long.get(&entry.slice).is_some_and(|end_ns| *end_ns > last_ns);
+            if is_last && entry.said.kind.is_some_and(CollectiveKind::ends_together) {
+                entry.left = Left::No;
+            }
         }
     }
 }

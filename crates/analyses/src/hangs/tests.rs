@@ -70,6 +70,40 @@ fn the_rank_that_never_entered_stands_before_those_that_wait_for_it() {
     assert_eq!(of_one.iter().map(line).collect::<Vec<_>>(), expected[2..]);
 }
 
+/// With a column of a second.
+fn in_seconds(mut trace: Trace) -> Trace {
+    trace.slices.start_ns.iter_mut().chain(&mut trace.slices.dur_ns).for_each(|ns| *ns *= 1_000_000);
+    trace
+}
+
+#[test]
+fn what_ends_though_a_rank_never_entered_it_ended_with_an_error() {
+    let of = |drawing: &str| lines(&in_seconds(works(drawing, mean)));
+    let expected = [
+        "rank 1 at 2: never entered since 4000000, last 1: rank 0 waits for it",
+        "rank 0 at 2: entered, not left since 4000000, last 2: waits for rank 1",
+    ];
+    assert_eq!(of("rank 0 label 1 a.b.ccccc\nrank 1 label 1 aabb...."), expected);
+    assert!(of("rank 0 label 1 a.b.cccc\nrank 1 label 1 aabb...").is_empty(), "less than five seconds");
+    assert!(of("rank 0 label 1 a.b.cccccd\nrank 1 label 1 aabb.....").is_empty(), "the rank goes on");
+    assert!(of("rank 0 label 1 a.b.ccccc\nrank 1 label 1 aabbccccc").is_empty(), "all entered it");
+}
+
+#[test]
+fn what_ends_though_ranks_call_different_things_ended_with_an_error() {
+    let said = |letter: char| if letter == 'b' { ("all_gather", "Float", Some(10), None) } else { mean(letter) };
+    let mut trace = in_seconds(works("rank 0 label 1 a.bbbbb\nrank 1 label 1 a.ccccc\nrank 2 label 1 a.ccccc", said));
+    // Both are the second one.
+    trace
+        .collectives
+        .iter_mut()
+        .for_each(|said| said.sequence_number = said.sequence_number.map(|number| number.min(1)));
+    let states: Vec<_> =
+        hangs(&trace, &Selection::default()).iter().map(|row| (row.rank, row.is_waited_for, row.state)).collect();
+    let entered = HangState::Entered;
+    assert_eq!(states, [(0, true, entered), (1, false, entered), (2, false, entered)]);
+}
+
 #[test]
 fn works_that_queue_behind_the_one_that_hangs_are_not_it() {
     let trace = works("rank 0 label 1 a.BBBBB\nrank 0 label 2 ...CCC\nrank 1 label 1 aa....", mean);
