@@ -6,7 +6,7 @@ import time
 import torch
 from torch.utils.data import DataLoader
 
-from .devices import HALF, Model
+from .devices import Model
 from .input import Samples, learner
 from .machine import COMMUNICATION_STREAM, STREAM
 from .models import perceptron, samples, train
@@ -101,8 +101,6 @@ def late_all_reduce_and_few_blocks(machine, job):
         model.forward()
         model.backward()
         for _ in range(2 * model.layers):
-            machine.after(COMMUNICATION_STREAM, machine.free[STREAM])
-            with machine.op("c10d::allreduce_", [[model.width**2 * 8]], HALF):
-                machine.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", ns, 24, COMMUNICATION_STREAM)
+            model.averaging(ns)(machine.free[STREAM])
         machine.after(STREAM, machine.free[COMMUNICATION_STREAM])
         model.optimize()

@@ -5,14 +5,13 @@ import time
 
 import torch
 from torch import nn
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from . import input
 from .models import Attention, perceptron, samples, train
 from .planted import control
-from .ranks import learner
+from .ranks import learner, run_pipeline
 
 
 @control()
@@ -126,16 +125,4 @@ def rank_slightly_slow(job):
 @control(ranks=2)
 def planned_bubble(job):
     """Two equal stages of a pipeline: while it fills and empties, one of them has nothing to do."""
-    width, layers = job.draw.choice([320, 384]), 4
-    module = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(layers)])
-    stage = PipelineStage(module, job.rank, job.ranks, torch.device("cpu"))
-    schedule = Schedule1F1B(stage, 8, loss_fn=functional.mse_loss)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
-    inputs = torch.randn(512, width)
-    for _ in job.steps():
-        optimizer.zero_grad()
-        if job.rank == 0:
-            schedule.step(inputs)
-        else:
-            schedule.step(target=inputs, losses=[])
-        optimizer.step()
+    run_pipeline(job, 4, torch.randn(512, job.draw.choice([320, 384])), micro_batches=8)

@@ -63,6 +63,16 @@ class Model:
             if after_layer:
                 after_layer(end)
 
+    def averaging(self, ns):
+        """What averages the gradients of a layer over all ranks, when the work before it ends."""
+
+        def average(after):
+            self.machine.after(COMMUNICATION_STREAM, after)
+            with self.machine.op("c10d::allreduce_", [[self.width**2 * 8]], HALF):
+                self.machine.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", ns, 24, COMMUNICATION_STREAM)
+
+        return average
+
     def optimize(self):
         """The fused optimizer."""
         with self.machine.op("Optimizer.step#AdamW.step", host_ns=20_000), self.machine.op("aten::_fused_adamw_"):
@@ -178,17 +188,12 @@ def late_all_reduce(machine, job):
     model = Model(machine, job)
     ns = job.draw.randrange(250_000, 400_000)
 
-    def average(after):
-        machine.after(COMMUNICATION_STREAM, after)
-        with machine.op("c10d::allreduce_", [[model.width**2 * 8]], HALF):
-            machine.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", ns, 24, COMMUNICATION_STREAM)
-
     for _ in model.steps():
         model.forward()
-        model.backward(average if job.fixed else None)
+        model.backward(model.averaging(ns) if job.fixed else None)
         if not job.fixed:
             for _ in range(model.layers):
-                average(machine.free[STREAM])
+                model.averaging(ns)(machine.free[STREAM])
         machine.after(STREAM, machine.free[COMMUNICATION_STREAM])
         model.optimize()
 
@@ -248,14 +253,9 @@ def hidden_all_reduce(machine, job):
     model = Model(machine, job)
     ns = job.draw.randrange(100_000, 150_000)
 
-    def average(after):
-        machine.after(COMMUNICATION_STREAM, after)
-        with machine.op("c10d::allreduce_", [[model.width**2 * 8]], HALF):
-            machine.kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", ns, 24, COMMUNICATION_STREAM)
-
     for _ in model.steps():
         model.forward()
-        model.backward(average)
+        model.backward(model.averaging(ns))
         machine.after(STREAM, machine.free[COMMUNICATION_STREAM])
         model.optimize()
 

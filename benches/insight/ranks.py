@@ -22,6 +22,22 @@ def learner(width, depth=3):
     return model, torch.optim.SGD(model.parameters(), lr=0.01)
 
 
+def run_pipeline(job, layers, inputs, micro_batches):
+    """Trains a pipeline of two stages, with this number of layers on this rank."""
+    width = inputs.shape[1]
+    module = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(layers)])
+    stage = PipelineStage(module, job.rank, job.ranks, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, micro_batches, loss_fn=functional.mse_loss)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+    for _ in job.steps():
+        optimizer.zero_grad()
+        if job.rank == 0:
+            schedule.step(inputs)
+        else:
+            schedule.step(target=inputs, losses=[])
+        optimizer.step()
+
+
 @fault("rank.slow", rank=1, ranks=2)
 def more_work_on_a_rank(job):
     """One rank computes what the other does not."""
@@ -78,18 +94,7 @@ def large_last_stage(job):
     width, layers = job.draw.choice([256, 320, 384]), 8
     of_first = layers // 2 if job.fixed else 1
     count = of_first if job.rank == 0 else layers - of_first
-    module = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(count)])
-    stage = PipelineStage(module, job.rank, job.ranks, torch.device("cpu"))
-    schedule = Schedule1F1B(stage, 4, loss_fn=functional.mse_loss)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
-    inputs = torch.randn(256, width)
-    for _ in job.steps():
-        optimizer.zero_grad()
-        if job.rank == 0:
-            schedule.step(inputs)
-        else:
-            schedule.step(target=inputs, losses=[])
-        optimizer.step()
+    run_pipeline(job, count, torch.randn(256, width), micro_batches=4)
 
 
 @fault("rank.lengths", anywhere=True, ranks=2)
