@@ -256,7 +256,7 @@ test("a run alone says how to open a second one, and a run that is not there is 
   await wrong.close();
 });
 
-/** A row of the account: what it is called, and before, now and change as they are shown, in nanoseconds. */
+/** A row of the account as the page shows it: the name, and before, now and change in nanoseconds. */
 interface Shown {
   readonly row: string;
   readonly name: string;

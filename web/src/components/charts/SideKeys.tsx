@@ -1,6 +1,6 @@
 import { hatchOf } from "./Patterns";
 
-/** How the two runs of a comparison are told apart in charts: the first is filled, the second an outline with stripes. */
+/** In charts of a comparison the bars of the first run are filled, those of the second are outlines with stripes. */
 export function SideKeys({ names }: { names: readonly [string, string] }) {
   return (
     <ul class="legend">
