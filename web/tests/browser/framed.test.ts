@@ -96,6 +96,27 @@ test("the button for a line tells the editor file and line, and nothing else", a
   await page.context().close();
 });
 
+test("a file has one name for the editor, also while its other lines are being read", async () => {
+  const { page, frame } = await framed(SOURCE, editor);
+  await frame.getByRole("button", { name: "Open line 36 in the editor" }).click();
+  let readOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    readOn = resolve;
+  });
+  await page.route(/\/source\?.*line=41/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.frames()[1]?.evaluate(() => {
+    location.hash = location.hash.replace("line=36", "line=41");
+  });
+  await frame.getByRole("button", { name: "Open line 41 in the editor" }).click();
+  const places = (await heard(page)).map(({ data }) => data);
+  expect(places).toMatchObject([36, 41].map((line) => ({ file: `${FOLDER}/ddp.py`, line })));
+  readOn();
+  await page.context().close();
+});
+
 test("a frame of a stack leads to the editor, and the page stays; with a key held it leads to the page", async () => {
   const [place] = firstStack();
   const { page, frame } = await framed(STACKS, editor);

@@ -45,6 +45,9 @@ export function File({ file, by, isDevice }: Props) {
   if (!lines.value || !column || line === null) return <Loading />;
   const answer = excerpt.state === "ready" ? excerpt.value : undefined;
   const shown = answer?.lines ? answer : undefined;
+  // One name for one file: where it is stays known while other lines of it are read.
+  const last = excerpt.value?.file === file ? excerpt.value : undefined;
+  const path = last?.lines ? last.editor_path : file;
   return (
     <section aria-label="File" aria-busy={lines.state === "loading"}>
       <h2 class="source-file">
@@ -53,7 +56,7 @@ export function File({ file, by, isDevice }: Props) {
       <HotLines rows={rows} column={column} isDevice={isDevice} total={lines.value.page.matching} />
       <p class="choices">
         <CopyButton text={() => `${file}:${line}`}>Copy the place</CopyButton>
-        <OpenInEditor path={shown?.editor_path ?? file} line={line} />
+        {(last || excerpt.state === "failed") && <OpenInEditor path={path} line={line} />}
         {shown && shown.lines.length > AROUND && (
           <a href={hrefWith({ around: around === AROUND ? "all" : null })}>
             {around === AROUND ? "Show more of the file" : "Show less of the file"}
