@@ -3,11 +3,12 @@
 use super::{TraceBuilder, arrows, consistency, links, nesting, out_of_memory, step_limits};
 use crate::device_events::DeviceEventRow;
 use crate::{
-    Collective, Counter, DeviceEvents, DeviceId, Flow, FlowKind, Instants, MemoryEvent, Ops, SliceId, SliceKind,
-    Slices, Synchronization, Trace, TrackId,
+    Collective, CollectiveKind, Counter, DeviceEvents, DeviceId, Flow, FlowKind, Instants, MemoryEvent, Ops, SliceId,
+    SliceKind, Slices, Synchronization, Trace, TrackId, listed,
 };
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use stepscope_base::Span;
+use stepscope_base::{Span, StringId};
 
 impl TraceBuilder {
     /// Orders, nests and links everything; times are shifted so that the earliest event is at 0.
@@ -85,6 +86,7 @@ impl TraceBuilder {
             findings: self.findings,
             facts: self.facts,
         };
+        say_other_of_two(&mut trace);
         let waits = self.synchronizations.into_iter();
         let waits =
             waits.map(|(row, correlation)| (Synchronization { slice: new_slice(row.slice), ..row }, correlation));
@@ -206,10 +208,57 @@ fn add_of_labels(collectives: &mut Vec<Collective>, mut of_labels: Vec<Collectiv
     collectives.sort_by_key(|said| said.slice);
 }
 
+/// A message between the ranks of a group of two goes from one to the other, also where a source does not say so: Gloo's
+/// ranges do not.
+fn say_other_of_two(trace: &mut Trace) {
+    let mut groups: FxHashMap<StringId, Option<[i64; 2]>> = FxHashMap::default();
+    for said in &mut trace.collectives {
+        if (said.source_rank, said.destination_rank) != (None, None) {
+            continue;
+        }
+        let text = || listed(trace.strings.get(said.group_ranks))?.try_into().ok();
+        let Some(ranks) = *groups.entry(said.group_ranks).or_insert_with(text) else { continue };
+        let track = trace.slices.track[said.slice.index()];
+        let rank = i64::from(trace.processes[trace.tracks[track.index()].process.index()].rank);
+        let Some(own) = ranks.iter().position(|of| *of == rank) else { continue };
+        match said.kind {
+            Some(CollectiveKind::Send) => said.destination_rank = Some(ranks[1 - own]),
+            Some(CollectiveKind::Receive) => said.source_rank = Some(ranks[1 - own]),
+            _ => {}
+        }
+    }
+}
+
 fn sort_samples(counters: &mut [Counter]) {
     for counter in counters.iter_mut().filter(|counter| !counter.time_ns.is_sorted()) {
         let mut samples: Vec<(i64, f64)> = counter.time_ns.iter().copied().zip(counter.value.iter().copied()).collect();
         samples.sort_by_key(|(time_ns, _)| *time_ns);
         (counter.time_ns, counter.value) = samples.into_iter().unzip();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawn::drawn_with_collectives;
+
+    #[test]
+    fn of_two_ranks_a_message_goes_to_the_other() {
+        let said = |name| (name, "Float", Some(8), None);
+        let kinds = [
+            ("s", SliceKind::Op, said("send")),
+            ("r", SliceKind::Op, said("recv")),
+            ("a", SliceKind::Op, said("allreduce")),
+        ];
+        let mut trace = drawn_with_collectives("rank 0 cpu 1 s.r.a\nrank 1 cpu 1 r.s.a\nrank 2 cpu 1 s.....", &kinds);
+        // Rank 2 is not of the group, and what is said stays.
+        trace.collectives[0].destination_rank = Some(7);
+        say_other_of_two(&mut trace);
+        let sides: Vec<_> = trace.collectives.iter().map(|said| (said.source_rank, said.destination_rank)).collect();
+        let nothing = (None, None);
+        assert_eq!(
+            sides,
+            [(None, Some(7)), (Some(1), None), nothing, (Some(0), None), (None, Some(0)), nothing, nothing]
+        );
     }
 }
