@@ -44,7 +44,7 @@ def search_for_unused(job):
     """Each pass searches the graph for parameters that are not used, though all are."""
     width, depth = job.draw.choice([24, 32, 48]), job.draw.randrange(80, 120)
     model = DistributedDataParallel(perceptron(width, depth), find_unused_parameters=not job.fixed)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, foreach=True)
     batch = samples(16, width)
     for _ in job.steps():
         train(model, optimizer, batch)
