@@ -9,10 +9,10 @@ from .models import perceptron, samples, train
 from .planted import fault
 
 
-@fault("memory.growth", step_time=None)
+@fault("memory.growth", "memory.host_growth", steps=400, step_time=None)
 def kept_graphs(job):
     """The outputs of each step are kept for a mean, and with them the graph that made them."""
-    width, count = job.draw.choice([256, 384]), job.draw.choice([512, 768])
+    width, count = job.draw.choice([384, 448]), job.draw.choice([512, 640])
     model = perceptron(width, 3, outputs=width)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     inputs, kept = torch.randn(count, width), []
@@ -22,7 +22,7 @@ def kept_graphs(job):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        penalty = (model(inputs) - outputs.detach()).square()
+        penalty = (model(inputs) - outputs.detach()).square()  # planted
         kept.append(penalty.mean().item() if job.fixed else penalty)  # planted
     assert len(kept) == job.count
 

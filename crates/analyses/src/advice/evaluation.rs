@@ -29,18 +29,23 @@ fn judge(facts: &Facts) -> Judged {
     if !facts.trace.slices.kind.contains(&SliceKind::Module) {
         return Err(Lacks("no calls of modules"));
     }
-    // In order, as flows are.
-    let linked = facts.trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward);
-    let taken: Vec<SliceId> = linked.map(|flow| flow.from).collect();
+    let taken = taken(facts.trace);
     // Without any, nobody knows whether none was recorded.
     if taken.is_empty() {
         return Err(Lacks("no backward pass is linked to its forward pass"));
     }
-    Ok(loops.iter().filter_map(|of| of_loop(facts, of, &taken)).collect())
+    Ok(loops.iter().filter_map(|of| of_loop(facts.trace, of, &taken)).collect())
 }
 
-fn of_loop(facts: &Facts, of: &Loop, taken: &[SliceId]) -> Option<Advice> {
-    let (trace, slices) = (facts.trace, &facts.trace.slices);
+/// The operators whose gradients a backward pass takes, in order, as flows are.
+pub(super) fn taken(trace: &Trace) -> Vec<SliceId> {
+    let linked = trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward);
+    linked.map(|flow| flow.from).collect()
+}
+
+/// The outermost calls of modules that record gradients, and none of them is `taken`.
+pub(super) fn in_vain(trace: &Trace, of: &Loop, taken: &[SliceId]) -> Vec<SliceId> {
+    let slices = &trace.slices;
     let mut categories = Categories::default();
     let mut is_node =
         |id: SliceId| slices.kind(id) == SliceKind::Op && categories.of(trace, slices.name[id.index()]) == AUTOGRAD;
@@ -51,15 +56,24 @@ fn of_loop(facts: &Facts, of: &Loop, taken: &[SliceId]) -> Option<Advice> {
     };
     let calls = of.slices(trace).filter(|id| slices.kind(*id) == SliceKind::Module);
     let calls: Vec<SliceId> = calls.filter(|id| is_outermost(id)).collect();
-    let in_vain: Vec<SliceId> = calls.into_iter().filter(|call| is_in_vain(trace, *call, taken)).collect();
+    calls.into_iter().filter(|call| is_in_vain(trace, *call, taken)).collect()
+}
+
+/// The one that takes longest; of several the first.
+pub(super) fn longest(trace: &Trace, calls: &[SliceId]) -> Option<SliceId> {
+    calls.iter().copied().max_by_key(|id| (trace.slices.dur_ns[id.index()], Reverse(*id)))
+}
+
+fn of_loop(trace: &Trace, of: &Loop, taken: &[SliceId]) -> Option<Advice> {
+    let in_vain = in_vain(trace, of, taken);
     let (count, steps) = (in_vain.len() as i64, of.steps.len() as i64);
     if count < steps {
         return None;
     }
-    let spans: Vec<Span> = in_vain.iter().map(|id| slices.span(*id)).collect();
+    let spans: Vec<Span> = in_vain.iter().map(|id| trace.slices.span(*id)).collect();
     let evaluating = IntervalSet::from_unsorted(spans).intersect(&of.windows);
     let row = of.row(evaluating.total_ns())?;
-    let longest = *in_vain.iter().max_by_key(|id| (slices.dur_ns[id.index()], Reverse(**id)))?;
+    let longest = longest(trace, &in_vain)?;
     Some(Advice {
         // Without a gain: the modules run either way.
         priority: if row.measured_ratio? > MUCH { Priority::Medium } else { Priority::Low },
@@ -100,16 +114,16 @@ fn is_in_vain(trace: &Trace, call: SliceId, taken: &[SliceId]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::advice::loops::tests::repeated;
     use crate::advice::tests::{check, drawn_us};
     use stepscope_trace::{Flow, OpInfo};
 
-    /// Five steps of 2 ms. Operators `t` are taken by the node `B`, operators `e` by none; in grad mode these are recorded.
-    fn evaluating(ops: &str, is_recorded: bool) -> Trace {
+    /// Steps of 20 columns. Operators `t` are taken by the node `B`, operators `e` by none; in grad mode these are recorded.
+    pub(in crate::advice) fn evaluating(steps: usize, column_us: usize, ops: &str, is_recorded: bool) -> Trace {
         let rows = [("module 1", "mmmmnnnn............"), ("cpu 1", ops), ("cpu 1", "..........B.........")];
-        let mut trace = drawn_us(&repeated(5, &rows), 100);
+        let mut trace = drawn_us(&repeated(steps, &rows), column_us);
         let of = |name: &str| trace.slices.ids().filter(|id| trace.slice_name(*id) == name).collect::<Vec<_>>();
         let (taken, nodes, in_vain) = (of("t"), of("B"), of("e"));
         let flow = |(from, to): (&SliceId, &SliceId)| Flow { from: *from, to: *to, kind: FlowKind::ForwardBackward };
@@ -124,7 +138,7 @@ mod tests {
     #[test]
     fn calls_whose_gradients_nothing_takes_are_said() {
         check(
-            &evaluating("ttttee.e............", true),
+            &evaluating(5, 100, "ttttee.e............", true),
             "eval.no_grad",
             &[
                 "- of 10000 - medium: 1 call a step (mean of 5), the longest of `n`, record gradients that no backward pass takes; they run for 2.00 ms (20.0 %) of 10.0 ms.",
@@ -134,7 +148,7 @@ mod tests {
 
     #[test]
     fn calls_that_record_none_or_are_taken_are_healthy() {
-        check(&evaluating("ttttee.e............", false), "eval.no_grad", &[]);
-        check(&evaluating("tttt.t.t............", true), "eval.no_grad", &[]);
+        check(&evaluating(5, 100, "ttttee.e............", false), "eval.no_grad", &[]);
+        check(&evaluating(5, 100, "tttt.t.t............", true), "eval.no_grad", &[]);
     }
 }
