@@ -76,7 +76,7 @@ def _is_privileged(root):
 
 
 def _nvml():
-    """Whether the library that samples utilization, memory, clocks and power is there."""
+    """Whether the library that samples utilization, memory, clocks, power, temperature and PCIe link is there."""
     try:
         ctypes.CDLL("libnvidia-ml.so.1")
         return True

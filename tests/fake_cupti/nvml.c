@@ -31,3 +31,59 @@ int nvmlDeviceGetPowerUsage(void *device, uint32_t *mw) {
     *mw = 350000;
     return index_of(device) == 0 ? 0 : 3;
 }
+
+#ifndef IS_OLD
+int nvmlDeviceGetMaxClockInfo(void *device, uint32_t clock, uint32_t *mhz) {
+    (void)device;
+    *mhz = clock == 1 ? 2100 : 0;
+    return 0;
+}
+int nvmlDeviceGetTemperature(void *device, uint32_t sensor, uint32_t *celsius) {
+    *celsius = 61 + index_of(device);
+    return sensor == 0 ? 0 : 2;
+}
+// The power cap, and heat that software sees.
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, uint64_t *bits) {
+    (void)device;
+    *bits = 0x24;
+    return 0;
+}
+#ifdef HAS_NEW_NAME
+int nvmlDeviceGetCurrentClocksEventReasons(void *device, uint64_t *bits) {
+    (void)device;
+    *bits = 0x40;
+    return 0;
+}
+#endif
+int nvmlDeviceGetEnforcedPowerLimit(void *device, uint32_t *mw) {
+    (void)device;
+    *mw = 350000;
+    return 0;
+}
+int nvmlDeviceGetPowerManagementLimitConstraints(void *device, uint32_t *lowest, uint32_t *highest) {
+    (void)device;
+    *lowest = 200000;
+    *highest = 700000;
+    return 0;
+}
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, uint32_t *number) {
+    (void)device;
+    *number = 4;
+    return 0;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, uint32_t *lanes) {
+    (void)device;
+    *lanes = 8;
+    return 0;
+}
+int nvmlDeviceGetMaxPcieLinkGeneration(void *device, uint32_t *number) {
+    (void)device;
+    *number = 5;
+    return 0;
+}
+int nvmlDeviceGetMaxPcieLinkWidth(void *device, uint32_t *lanes) {
+    (void)device;
+    *lanes = 16;
+    return 0;
+}
+#endif

@@ -128,6 +128,15 @@ def test_the_device_and_its_counters_are_in_the_run(recorded):
         "GPU 0 SM clock (MHz)": 1980,
         "GPU 0 memory clock (MHz)": 2619,
         "GPU 0 power (mW)": 350000,
+        "GPU 0 temperature (°C)": 61,
+        "GPU 0 clock event reasons (bits)": 0x24,
+        "GPU 0 PCIe generation": 4,
+        "GPU 0 PCIe width (lanes)": 8,
+        "GPU 0 SM clock highest (MHz)": 2100,
+        "GPU 0 power limit (mW)": 350000,
+        "GPU 0 power limit highest (mW)": 700000,
+        "GPU 0 PCIe generation highest": 5,
+        "GPU 0 PCIe width highest (lanes)": 16,
     }
 
 

@@ -47,7 +47,7 @@ pub trait DeviceProfiler: Send {
     /// `start` does so again.
     fn stop(&mut self);
 
-    /// Samples quantities of the devices (utilization, memory, clocks, power), each under a name that says device and
+    /// Samples quantities of the devices (utilization, memory, clocks, power …), each under a name that says device and
     /// unit: `GPU 0 utilization (%)`. Called a few times a second.
     fn sample(&mut self, _counter: &mut dyn FnMut(&str, i64)) {}
 }

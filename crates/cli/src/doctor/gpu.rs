@@ -129,8 +129,8 @@ fn about_cuda(kind: &Kind, torch_cuda: Option<&str>) -> Vec<Check> {
         }
     });
     checks.push(match kind.nvml {
-        true => Check::good("NVML", "found: utilization, memory, clocks and power are sampled"),
-        false => Check::limited("NVML", "libnvidia-ml.so.1 not found: utilization and power are not sampled"),
+        true => Check::good("NVML", "found: utilization, memory, clocks, power, temperature and PCIe link are sampled"),
+        false => Check::limited("NVML", "libnvidia-ml.so.1 not found: utilization, clocks and power are not sampled"),
     });
     checks
 }
@@ -188,7 +188,7 @@ mod tests {
         let expected = [
             ("GPU", Health::Good, "NVIDIA H200 and 1 more, driver 580.65.06, PyTorch with CUDA 13.0"),
             ("CUPTI", Health::Good, "13.0.1 (one subscriber), /l/libcupti.so.13, tried: kernels can be recorded"),
-            ("NVML", Health::Good, "found: utilization, memory, clocks and power are sampled"),
+            ("NVML", Health::Good, "found: utilization, memory, clocks, power, temperature and PCIe link are sampled"),
         ];
         assert_eq!(said(line), expected.map(|(name, health, says)| (name, health, says.to_string())));
     }
