@@ -33,6 +33,8 @@ class Machine:
         self.noise = random.Random(seed)
         self.now = 1_000_000
         self.free = {STREAM: 0, COMMUNICATION_STREAM: 0}
+        # The part of the device's link that copies have.
+        self.link = 1.0
         self.events = []
         self.correlation = 0
         self.steps = []
@@ -97,7 +99,7 @@ class Machine:
         """Copies; from or to memory that is not pinned the host waits for the end."""
         begin_call = self.now
         begin = max(self.free[STREAM], self.now + LAUNCH_NS + DELAY_NS)
-        self.free[STREAM] = end = begin + size // BYTES_PER_NS[is_pinned]
+        self.free[STREAM] = end = begin + int(size / min(BYTES_PER_NS[is_pinned], self.link * BYTES_PER_NS[True]))
         self.now = self.now + LAUNCH_NS if is_pinned else end + 1_000
         self.correlation += 1
         self._host("cuda_runtime", "cudaMemcpyAsync", begin_call, correlation=self.correlation)
@@ -112,6 +114,13 @@ class Machine:
     def call(self, name, ns):
         """A call of the device's API that launches nothing."""
         self._call(name, ns)
+
+    def sample(self, quantities):
+        """What the device says of itself now, by name."""
+        for name, value in quantities.items():
+            name = f"GPU 0 {name}"
+            event = {"ph": "C", "name": name, "pid": PROCESS, "tid": THREAD, "ts": self.now / 1000}
+            self.events.append({**event, "args": {name: value}})
 
     def _call(self, name, ns):
         begin, self.now = self.now, self.now + int(ns)

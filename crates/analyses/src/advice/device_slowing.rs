@@ -38,17 +38,12 @@ fn judge(facts: &Facts) -> Judged {
     if loops.peek().is_none() {
         return Err(Lacks("fewer than fourteen complete steps"));
     }
-    Ok(loops.flat_map(|of| of_loop(facts, of)).collect())
+    let of_loop = |of| Loop::devices(of, facts.trace).filter_map(move |device| of_device(facts, of, device));
+    Ok(loops.flat_map(of_loop).collect())
 }
 
 /// What makes two launches the same work: the kernel's name, its launch size, and the operator's inputs.
 type Work = (StringId, Option<[u32; 3]>, Option<u32>);
-
-fn of_loop(facts: &Facts, of: &Loop) -> Vec<Advice> {
-    let trace = facts.trace;
-    let devices = trace.devices.iter().enumerate().filter(|(_, device)| device.rank == of.rank);
-    devices.filter_map(|(at, _)| of_device(facts, of, DeviceId(at as u32))).collect()
-}
 
 fn of_device(facts: &Facts, of: &Loop, device: DeviceId) -> Option<Advice> {
     let trace = facts.trace;

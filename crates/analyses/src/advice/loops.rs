@@ -7,7 +7,7 @@ use crate::host_threads::MainThreads;
 use crate::{AnalysisContext, Selection};
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{ProcessId, SliceId, SliceKind, Step, Trace, TrackId};
+use stepscope_trace::{DeviceId, ProcessId, SliceId, SliceKind, Step, Trace, TrackId};
 
 /// Share of the steps from which on a rule of loops applies; less is noise.
 pub(super) const THRESHOLD: f64 = 0.04;
@@ -71,6 +71,12 @@ impl Loop {
     pub(super) fn slices<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = SliceId> + 'a {
         let tracks = trace.tracks.iter().filter(|track| track.process == self.process);
         tracks.flat_map(|track| track.slice_ids()).filter(|id| self.has(trace.slices.start_ns[id.index()]))
+    }
+
+    /// The devices of its rank.
+    pub(super) fn devices(&self, trace: &Trace) -> impl Iterator<Item = DeviceId> {
+        let of_rank = trace.devices.iter().enumerate().filter(|(_, device)| device.rank == self.rank);
+        of_rank.map(|(at, _)| DeviceId::from_index(at)).collect::<Vec<_>>().into_iter()
     }
 
     /// Whether a moment is in a step.

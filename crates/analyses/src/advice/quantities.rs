@@ -2,7 +2,7 @@
 
 use super::loops::Loop;
 use stepscope_base::Span;
-use stepscope_trace::{Counter, Trace};
+use stepscope_trace::{Counter, DeviceId, Trace};
 
 /// The limit of a control group, or of one around it, in thousandths of a processor.
 pub(super) const CPU_QUOTA: &str = "control group CPU quota (millicores)";
@@ -16,6 +16,24 @@ impl<'a> Quantity<'a> {
     pub(super) fn of(trace: &'a Trace, of: &Loop, name: &str) -> Option<Self> {
         let mut counters = trace.counters.iter().filter(|counter| counter.process == of.process);
         counters.find(|counter| trace.strings.get(counter.name) == name).map(Self)
+    }
+
+    /// That of a device, as the recorder names it: `GPU 0 power (mW)`. Which process of the rank sampled it is the same.
+    pub(super) fn of_device(trace: &'a Trace, of: &Loop, device: DeviceId, what: &str) -> Option<Self> {
+        let name = format!("GPU {} {what}", trace.devices[device.index()].ordinal);
+        let is_of_rank = |counter: &&Counter| trace.processes[counter.process.index()].rank == of.rank;
+        let mut counters = trace.counters.iter().filter(is_of_rank);
+        counters.find(|counter| trace.strings.get(counter.name) == name).map(Self)
+    }
+
+    /// When it was sampled, and what was.
+    pub(super) fn samples(self) -> impl Iterator<Item = (i64, i64)> + 'a {
+        self.0.time_ns.iter().zip(&self.0.value).map(|(time_ns, value)| (*time_ns, *value as i64))
+    }
+
+    /// The greatest sample, of a quantity that does not change.
+    pub(super) fn greatest(self) -> i64 {
+        self.samples().map(|(_, value)| value).max().unwrap_or(0)
     }
 
     /// What was sampled last up to a moment.

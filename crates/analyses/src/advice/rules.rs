@@ -57,7 +57,9 @@ pub(super) const RULES: &[Rule] = &[
     long_calls::RULE,
     host_code::RULE,
     // The device does what could be done in less.
+    slow_link::RULE,
     pageable_copies::RULE,
+    device_throttled::RULE,
     device_slowing::RULE,
     gemm_shapes::RULE,
     tensor_cores::RULE,
