@@ -9,7 +9,7 @@ mod lines;
 mod memory;
 mod stack;
 
-use doing::{Said, System, waits_at};
+use doing::{System, Times, waits_at};
 use layout::{Known, NEXT_THREAD, Seen};
 use memory::Memory;
 use pyo3::exceptions::PyRuntimeError;
@@ -17,10 +17,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use stack::Reader;
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use stepscope_recorder::{self as recorder, HelperTask, StackSample, StackWriter};
+use stepscope_recorder::{self as recorder, Doing, HelperTask, StackSample, StackWriter};
 
 /// From one sample to the next: a little more or less each time, so that nothing that repeats is always met at the same
 /// place.
@@ -120,7 +122,26 @@ struct Sampler {
     reader: Reader,
     system: System,
     writer: StackWriter,
+    /// Of each thread what it was found in last.
+    last: HashMap<u32, Found>,
     random: u64,
+}
+
+/// What a thread was found in.
+struct Found {
+    /// Where the interpreter keeps the thread: another one may have its number.
+    thread: usize,
+    turns: Option<i64>,
+    doing: Doing,
+    frames: Vec<Rc<str>>,
+}
+
+impl Found {
+    /// True when the thread waited then and has not run since, so that nothing about it has changed.
+    fn is_still(&self, thread: usize, turns: Option<i64>) -> bool {
+        let has_waited = !matches!(self.doing, Doing::Running | Doing::Unknown);
+        has_waited && self.thread == thread && self.turns.is_some() && self.turns == turns
+    }
 }
 
 impl Sampler {
@@ -132,6 +153,7 @@ impl Sampler {
             reader: Reader::new(known.layout, prefixes.clone(), own.clone()),
             system: System::default(),
             writer: StackWriter::default(),
+            last: HashMap::new(),
             random: recorder::ticks() | 1,
         })
     }
@@ -154,13 +176,21 @@ impl Sampler {
             thread = next;
         }
         self.system.keep(&sampled);
+        if self.last.len() > sampled.len() {
+            self.last.retain(|tid, _| sampled.contains(tid));
+        }
         self.next()
     }
 
     fn sample_thread(&mut self, thread: usize, tid: u32) {
-        let Said { doing, cpu_ns, runnable_ns } = self.system.of(tid, &self.settings.known.lock);
-        let frames = self.reader.read(thread, &mut self.memory).unwrap_or_default();
-        let sample = StackSample { thread: 0, time_ns: 0, stack: None, doing, cpu_ns, runnable_ns };
+        let Times { cpu_ns, runnable_ns, turns } = self.system.times(tid);
+        if !self.last.get(&tid).is_some_and(|last| last.is_still(thread, turns)) {
+            let doing = self.system.doing(tid, &self.settings.known.lock);
+            let frames = self.reader.read(thread, &mut self.memory).unwrap_or_default();
+            self.last.insert(tid, Found { thread, turns, doing, frames });
+        }
+        let Some(Found { doing, frames, .. }) = self.last.get(&tid) else { return };
+        let sample = StackSample { thread: 0, time_ns: 0, stack: None, doing: *doing, cpu_ns, runnable_ns };
         self.writer.write(tid, frames.iter().map(|frame| &**frame), sample);
     }
 

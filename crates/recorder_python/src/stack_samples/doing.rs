@@ -28,17 +28,18 @@ pub(super) struct System {
     files: HashMap<u32, ThreadFiles>,
 }
 
-/// What it says.
-#[derive(Default)]
-pub(super) struct Said {
-    pub(super) doing: Doing,
+/// Since a thread began.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Times {
     pub(super) cpu_ns: Option<i64>,
     pub(super) runnable_ns: Option<i64>,
+    /// How often it was given a processor.
+    pub(super) turns: Option<i64>,
 }
 
 impl System {
-    /// Of a thread; `lock` is where threads wait for the interpreter's lock.
-    pub(super) fn of(&mut self, tid: u32, lock: &Option<Range<usize>>) -> Said {
+    /// How long a thread ran, and how long it could have run.
+    pub(super) fn times(&mut self, tid: u32) -> Times {
         if !self.files.contains_key(&tid) && self.files.len() >= MAX_THREADS {
             self.files.clear();
         }
@@ -46,20 +47,27 @@ impl System {
             times: File::open(format!("/proc/self/task/{tid}/schedstat")).ok(),
             call: File::open(format!("/proc/self/task/{tid}/syscall")).ok(),
         });
-        let mut said = Said::default();
         let mut bytes = [0; LINE_BYTES];
         match files.times.as_ref().map(|file| line(file, &mut bytes)) {
             Some(Some(times)) => {
-                let mut times = times.split_ascii_whitespace().map(|time| time.parse().ok());
-                (said.cpu_ns, said.runnable_ns) = (times.next().flatten(), times.next().flatten());
+                let mut numbers = times.split_ascii_whitespace().map(|number| number.parse().ok());
+                let mut next = || numbers.next().flatten();
+                Times { cpu_ns: next(), runnable_ns: next(), turns: next() }
             }
             // Another thread may have its number by now.
-            Some(None) => _ = self.files.remove(&tid),
-            None => {}
+            Some(None) => {
+                self.files.remove(&tid);
+                Times::default()
+            }
+            None => Times::default(),
         }
+    }
+
+    /// What a thread does, after its times; `lock` is where threads wait for the interpreter's lock.
+    pub(super) fn doing(&self, tid: u32, lock: &Option<Range<usize>>) -> Doing {
+        let mut bytes = [0; LINE_BYTES];
         let call = self.files.get(&tid).and_then(|files| line(files.call.as_ref()?, &mut bytes));
-        said.doing = call.map_or(Doing::Unknown, |call| doing(call, lock));
-        said
+        call.map_or(Doing::Unknown, |call| doing(call, lock))
     }
 
     /// Forgets threads that have ended.
