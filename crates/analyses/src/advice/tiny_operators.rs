@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::loops::{Loop, median};
+use super::recompiles::has_compiled_code;
 use super::step_operators::StepOp;
 use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Place, Rule};
@@ -73,7 +74,8 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
     // The optimizer has a rule of its own, and batches are made elsewhere.
     let own = operators.chunk_by(|a, b| (a.step, a.inside.is_none()) == (b.step, b.inside.is_none()));
     let own = own.filter(|operators| operators[0].inside.is_none());
-    let has_modules = trace.slices.kind.contains(&SliceKind::Module);
+    // Of what lies in compiled code, only the outermost module is known.
+    let has_modules = trace.slices.kind.contains(&SliceKind::Module) && !has_compiled_code(trace);
     let least_rounds = if has_modules { LEAST_ROUNDS } else { LEAST_ROUNDS_WITHOUT_MODULES };
     let rounds: Vec<Rounds> = own.flat_map(|operators| rounds(operators, least_rounds, kind)).collect();
     let in_rounds = || rounds.iter().flat_map(|rounds| rounds.operators);
@@ -156,7 +158,7 @@ fn names(trace: &Trace, round: &[StepOp]) -> String {
 mod tests {
     use crate::advice::loops::tests::repeated;
     use crate::advice::tests::{check, drawn_us};
-    use stepscope_trace::Trace;
+    use stepscope_trace::{SliceRole, Trace};
 
     /// Five steps of a module that goes round so often.
     fn looping(count: usize, column_us: usize, round: &str) -> Trace {
@@ -182,6 +184,20 @@ mod tests {
         check(&looping(149, 10, "ab."), "host.tiny_operators", &[]);
         check(&looping(150, 20, "ab."), "host.tiny_operators", &[]);
         check(&looping(9, 10, "abcdefghijklmnopqrstuvwxyzabdcefhgjilknmporqtsvuxwzy"), "host.tiny_operators", &[]);
+    }
+
+    #[test]
+    fn the_layers_of_a_compiled_model_are_no_loop() {
+        let mut trace = looping(99, 10, "abcd.");
+        check(
+            &trace,
+            "host.tiny_operators",
+            &[
+                "24700 of 34750 removal high: 396 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest in `m`: 99 rounds of `a`, `b`, `c`, `d`. They take 24.7 ms (71.1 %) of 34.8 ms.",
+            ],
+        );
+        trace.roles = vec![(trace.strings.intern("compiled"), SliceRole::CompiledRegion)];
+        check(&trace, "host.tiny_operators", &[]);
     }
 
     #[test]
