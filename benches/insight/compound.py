@@ -17,7 +17,7 @@ from .planted import compound
 def collections_and_python(job):
     """Each step collects garbage, and counts words in Python."""
     index = [[number] for number in range(job.draw.randrange(30_000, 50_000))]
-    words = [f"word {number % 97}" for number in range(job.draw.randrange(100_000, 150_000))]
+    words = [f"word {number % 97}" for number in range(job.draw.randrange(600_000, 900_000))]
     model, batch = perceptron(256, 3), samples(96, 256)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 

@@ -125,4 +125,6 @@ def rank_slightly_slow(job):
 @control(ranks=2)
 def planned_bubble(job):
     """Two equal stages of a pipeline: while it fills and empties, one of them has nothing to do."""
-    run_pipeline(job, 4, torch.randn(512, job.draw.choice([320, 384])), micro_batches=8)
+    # Gradients of the inputs, too: the first stage would have less to do without.
+    inputs = torch.randn(512, job.draw.choice([320, 384]), requires_grad=True)
+    run_pipeline(job, 4, inputs, micro_batches=8)
