@@ -159,8 +159,10 @@ impl Priority {
 /// What an expected gain is an upper bound of. The comment of this file defines each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GainEstimate {
-    /// All that was measured goes away.
+    /// All that was measured goes away, and nothing comes in its place: a forecast.
     Removal,
+    /// No more than what was measured: how much the change leaves of it is not known.
+    Bound,
     /// Communication hides under computing.
     Overlap,
     /// Operators reach their roofline.
@@ -169,15 +171,21 @@ pub enum GainEstimate {
     PeakRates,
     /// Kernels fill the device.
     FullDevice,
-    /// Steps are replayed with the change.
+    /// Steps are replayed with the change: a forecast.
     Replay,
 }
 
 impl GainEstimate {
+    /// Whether so much would be gained, and not at most.
+    pub fn is_forecast(self) -> bool {
+        matches!(self, Self::Removal | Self::Replay)
+    }
+
     /// The estimate's name in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Removal => "removal",
+            Self::Bound => "bound",
             Self::Overlap => "overlap",
             Self::Roofline => "roofline",
             Self::PeakRates => "peak_rates",

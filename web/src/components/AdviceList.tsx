@@ -52,6 +52,9 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
 
 const timesWords = (times: number): string => (times === 1 ? "once" : `${formatCount(times)} times`);
 
+/** Estimates by which so much would be gained, and not at most. */
+const FORECASTS = ["removal", "replay"];
+
 function gain(row: Advice) {
   if (row.gain_ns === null) return "gain not known";
   return (
@@ -61,7 +64,7 @@ function gain(row: Advice) {
           <Value unit="ns" value={row.own_gain_ns} /> to{" "}
         </>
       ) : (
-        "up to "
+        `${FORECASTS.includes(row.gain_estimate ?? "") ? "about" : "up to"} `
       )}
       <Value unit="ns" value={row.gain_ns} />
       {row.gain_ratio !== null && (

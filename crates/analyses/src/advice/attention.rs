@@ -76,7 +76,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((spans.total_ns(), GainEstimate::Removal)),
+        gain: Some((spans.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest.slice)),
         time: spans,
         ..row
@@ -123,7 +123,7 @@ mod tests {
             &attending("mmmmmmmmmmmm........", "llppddssssppl......."),
             "attention.unfused",
             &[
-                "3000 of 10000 removal high: 1 time a step (mean of 5) a softmax stands between two products, the longest in `m`: what is done with the scores outside of products takes 3.00 ms (30.0 %) of 10.0 ms.",
+                "3000 of 10000 bound high: 1 time a step (mean of 5) a softmax stands between two products, the longest in `m`: what is done with the scores outside of products takes 3.00 ms (30.0 %) of 10.0 ms.",
             ],
         );
     }

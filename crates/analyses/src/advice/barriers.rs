@@ -68,7 +68,7 @@ fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall]) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((exposed.total_ns(), GainEstimate::Removal)),
+        gain: Some((exposed.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest(&calls)?.slice)),
         time: exposed,
         ..row
@@ -98,7 +98,7 @@ mod tests {
             &trace,
             "comm.barriers",
             &[
-                "7500 of 12000 removal high: 10 collectives a step (mean of 5) carry 4 KiB or less: 7.50 ms (62.5 %) of 12.0 ms.",
+                "7500 of 12000 bound high: 10 collectives a step (mean of 5) carry 4 KiB or less: 7.50 ms (62.5 %) of 12.0 ms.",
             ],
         );
         let rows = advice(&trace, &Selection::default());

@@ -120,7 +120,7 @@ impl BatchWaits {
             rank: Some(self.rank),
             says: format!("{wait} ({ratio}) of {of} is waiting for {what} while nothing else runs."),
             count: Some(self.steps),
-            gain: Some((self.wait_ns, GainEstimate::Removal)),
+            gain: Some((self.wait_ns, GainEstimate::Bound)),
             place: facts.longest(self.rank, SliceKind::DataLoader).map(|slice| Place::of(facts.trace, slice)),
             time: self.time(facts),
             ..row

@@ -62,7 +62,7 @@ fn of_rank(facts: &Facts, rank: u32, calls: &[IoCall]) -> Option<Advice> {
         ),
         count: Some(own.len() as i64),
         measured_bytes: Some(bytes),
-        gain: Some((blocking_ns, GainEstimate::Removal)),
+        gain: Some((blocking_ns, GainEstimate::Bound)),
         place: longest(facts, &own),
         time: blocking,
         ..row
@@ -92,7 +92,7 @@ mod tests {
             &trace(1, "...ww", "CCC......C", 2 << 20),
             "io.blocking_checkpoint",
             &[
-                "200 of 1000 removal high: The thread that runs the steps writes 2.00 MiB to 1 file, and is in these calls for \
+                "200 of 1000 bound high: The thread that runs the steps writes 2.00 MiB to 1 file, and is in these calls for \
                200 µs (20.0 %) of 1.00 ms while nothing computes.",
             ],
         );

@@ -64,7 +64,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             quoted(trace.strings.get(name))
         ),
         count: Some(count),
-        gain: Some((copying_ns, GainEstimate::Removal)),
+        gain: Some((copying_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
         time: copying,
         ..row
@@ -118,7 +118,7 @@ mod tests {
             &copying(&[("module 1", "mmmmmmmmmm.........."), ("cpu 1", "aaaaaaccc.aaaaaa....")]),
             "compute.copies",
             &[
-                "1500 of 10000 removal high: 1 operator a step copy or convert tensors for 1.50 ms, 20.0 % of the time in operators and 15.0 % of 10.0 ms; 1.50 ms of it is `aten::contiguous`, the longest in `m`.",
+                "1500 of 10000 bound high: 1 operator a step copy or convert tensors for 1.50 ms, 20.0 % of the time in operators and 15.0 % of 10.0 ms; 1.50 ms of it is `aten::contiguous`, the longest in `m`.",
             ],
         );
         check(&copying(&[("cpu 1", "aaaaaaaacc.aaaaaa...")]), "compute.copies", &[]);
@@ -133,7 +133,7 @@ mod tests {
             &named("aten::conv2d"),
             "compute.copies",
             &[
-                "1500 of 10000 removal high: 1 operator a step copy or convert tensors for 1.50 ms, 18.8 % of the time in operators and 15.0 % of 10.0 ms; 1.50 ms of it is `aten::contiguous`, the longest.",
+                "1500 of 10000 bound high: 1 operator a step copy or convert tensors for 1.50 ms, 18.8 % of the time in operators and 15.0 % of 10.0 ms; 1.50 ms of it is `aten::contiguous`, the longest.",
             ],
         );
     }

@@ -40,7 +40,7 @@ fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
         says: format!(
             "The thread that runs the loop waits {waits} ({ratio}) of {window} for a processor: it could run, and others do."
         ),
-        gain: Some((ns, GainEstimate::Removal)),
+        gain: Some((ns, GainEstimate::Bound)),
         time: spans,
         ..row
     })
@@ -71,7 +71,7 @@ mod tests {
             &trace(2_000_000 / samples),
             "host.cpu_contention",
             &[
-                "2000 of 10000 removal high: The thread that runs the loop waits 2.00 ms (20.0 %) of 10.0 ms for a processor: it could run, and others do.",
+                "2000 of 10000 bound high: The thread that runs the loop waits 2.00 ms (20.0 %) of 10.0 ms for a processor: it could run, and others do.",
             ],
         );
         check(&trace(900_000 / samples), "host.cpu_contention", &[]);

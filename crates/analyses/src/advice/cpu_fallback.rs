@@ -91,7 +91,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(found.len() as i64),
-        gain: Some((idle.total_ns(), GainEstimate::Removal)),
+        gain: Some((idle.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest.slice)),
         time: idle,
         ..row
@@ -137,7 +137,7 @@ mod tests {
             &drawn_us(&repeated(5, &rows), 100),
             "host.cpu_fallback",
             &[
-                "5000 of 7000 removal high: 1 operator a step compute on the host what comes from the device and goes back to it, most of the time `e`: the device computes nothing for 5.00 ms (71.4 %) of 7.00 ms meanwhile.",
+                "5000 of 7000 bound high: 1 operator a step compute on the host what comes from the device and goes back to it, most of the time `e`: the device computes nothing for 5.00 ms (71.4 %) of 7.00 ms meanwhile.",
             ],
         );
     }

@@ -31,7 +31,7 @@ mod tests {
             &drawn_ms(drawing),
             "input.dataloader",
             &[
-                "3000 of 20000 removal high: 1.50 ms (15.0 %) of a step of 10.0 ms (mean of 2) is waiting for the next batch while nothing else runs.",
+                "3000 of 20000 bound high: 1.50 ms (15.0 %) of a step of 10.0 ms (mean of 2) is waiting for the next batch while nothing else runs.",
             ],
         );
     }

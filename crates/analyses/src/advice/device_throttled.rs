@@ -149,7 +149,7 @@ fn of_device(facts: &Facts, of: &Loop, device: DeviceId, clock: &Clock) -> Optio
             format_ns(of.window_ns()),
         ),
         count: Some(low.len() as i64),
-        gain: Some((gain_ns, GainEstimate::Removal)),
+        gain: Some((gain_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, worst)),
         time,
         ..row
@@ -203,7 +203,7 @@ mod tests {
             &trace,
             "device.throttled",
             &[
-                "3200 of 16000 removal high: GPU 0 lowers the clock of its multiprocessors in 8 of 16 samples in which it computes, for its temperature (50.0 % of the samples): to 1000 MHz of 2000 MHz, at up to 88 °C. At the highest clock its kernels would take up to 3.20 ms (20.0 %) of 16.0 ms less.",
+                "3200 of 16000 bound high: GPU 0 lowers the clock of its multiprocessors in 8 of 16 samples in which it computes, for its temperature (50.0 % of the samples): to 1000 MHz of 2000 MHz, at up to 88 °C. At the highest clock its kernels would take up to 3.20 ms (20.0 %) of 16.0 ms less.",
             ],
         );
         check(&trace, "device.slowing", &[]);
@@ -220,7 +220,7 @@ mod tests {
             &trace,
             "device.throttled",
             &[
-                "2400 of 16000 removal high: GPU 0 lowers the clock of its multiprocessors in 16 of 16 samples in which it computes, for its power limit (50.0 % of the samples, 350 W of at most 700 W) and the power brake of the machine (50.0 % of the samples): to 1500 MHz of 2000 MHz, at up to 88 °C. At the highest clock its kernels would take up to 2.40 ms (15.0 %) of 16.0 ms less.",
+                "2400 of 16000 bound high: GPU 0 lowers the clock of its multiprocessors in 16 of 16 samples in which it computes, for its power limit (50.0 % of the samples, 350 W of at most 700 W) and the power brake of the machine (50.0 % of the samples): to 1500 MHz of 2000 MHz, at up to 88 °C. At the highest clock its kernels would take up to 2.40 ms (15.0 %) of 16.0 ms less.",
             ],
         );
         let hardware = advice(&steps([1_500, 1_500], [0, 0x08]), &Selection::default());

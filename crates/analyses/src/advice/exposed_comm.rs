@@ -28,7 +28,7 @@ fn judge(facts: &Facts) -> Judged {
                 "{gpu} communicates without computing for {exposed} ({ratio}) of {window}; waiting for other ranks \
                  may be part of it."
             ),
-            gain: Some((device.exposed_comm_ns, GainEstimate::Removal)),
+            gain: Some((device.exposed_comm_ns, GainEstimate::Bound)),
             // To hide it costs no less communication.
             own_gain_ns: Some(device.exposed_comm_ns - comm_overlap::hideable_ns(device)),
             place: facts.longest_communication(device),
@@ -48,7 +48,7 @@ mod tests {
             &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 ..NNNNNNNN"),
             "comm.exposed",
             &[
-                "8000 of 10000 removal high: GPU 0 communicates without computing for 8.00 ms (80.0 %) of 10.0 ms; waiting for other ranks may be part of it.",
+                "8000 of 10000 bound high: GPU 0 communicates without computing for 8.00 ms (80.0 %) of 10.0 ms; waiting for other ranks may be part of it.",
             ],
         );
         // All of it could be hidden: that is said.

@@ -56,7 +56,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
             format_ns(windows.total_ns())
         ),
         count: Some(own.len() as i64),
-        gain: Some((exposed_ns, GainEstimate::Removal)),
+        gain: Some((exposed_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest.slice)),
         time: exposed,
         ..row
@@ -74,7 +74,7 @@ mod tests {
             &trace("rank 0 step 0000000000\nrank 0 python 1 .rrr\nrank 0 stream 7 CCC"),
             "io.exposed",
             &[
-                "1000 of 10000 removal high: The training process is in calls on files for 1.00 ms (10.0 %) of 10.0 ms while its devices do nothing.",
+                "1000 of 10000 bound high: The training process is in calls on files for 1.00 ms (10.0 %) of 10.0 ms while its devices do nothing.",
             ],
         );
         check(&trace("rank 0 step 0000000000\nrank 0 python 1 .rrr\nrank 0 stream 7 CCCCC"), "io.exposed", &[]);

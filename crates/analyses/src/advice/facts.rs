@@ -131,7 +131,7 @@ impl<'a> Facts<'a> {
         Some(Advice {
             says: format!("{gpu} waits {idle} ({ratio}) of {window} {}.", how()),
             count: Some(pause.count),
-            gain: Some((pause.total_ns, GainEstimate::Removal)),
+            gain: Some((pause.total_ns, GainEstimate::Bound)),
             place: pause.place(self.trace),
             time: pause.spans.clone(),
             ..row

@@ -74,7 +74,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((exposed.total_ns(), GainEstimate::Removal)),
+        gain: Some((exposed.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
         time: exposed,
         ..row
@@ -108,7 +108,7 @@ mod tests {
             &broken(10),
             "compile.graph_breaks",
             &[
-                "15000 of 30000 removal high: Compiled code calls 10 other pieces of compiled code a step (mean of 5), in `m`, and is outside of operators of 20 µs or more for 15.0 ms (50.0 %) of 30.0 ms.",
+                "15000 of 30000 bound high: Compiled code calls 10 other pieces of compiled code a step (mean of 5), in `m`, and is outside of operators of 20 µs or more for 15.0 ms (50.0 %) of 30.0 ms.",
             ],
         );
     }

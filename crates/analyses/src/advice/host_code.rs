@@ -49,7 +49,7 @@ mod tests {
             &drawn_us(&drawing(6), 50),
             "host.code",
             &[
-                "1900 of 8850 removal high: GPU 0 waits 1.90 ms (21.5 %) of 8.85 ms while the host is in no operator and no call of the device, the longest in `p`.",
+                "1900 of 8850 bound high: GPU 0 waits 1.90 ms (21.5 %) of 8.85 ms while the host is in no operator and no call of the device, the longest in `p`.",
             ],
         );
         check(&drawn_us(&drawing(17), 50), "host.code", &[]);

@@ -137,6 +137,8 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
 
 /// A row about the interpreter's lock with the line of the thread that most often runs meanwhile: that one has to change.
 fn with_holder(facts: &Facts, row: Advice) -> Advice {
+    // Both threads run on, with less of the lock for each.
+    let row = Advice { gain: row.gain.map(|(ns, _)| (ns, GainEstimate::Bound)), ..row };
     let (trace, times) = (facts.trace, facts.context.get::<Vec<HostTime>>());
     let Some(main) = times.iter().find(|time| Some(time.rank) == row.rank).map(|time| time.track) else { return row };
     let process = trace.tracks[main.index()].process;

@@ -52,7 +52,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses, waits: 
              anew{most}."
         ),
         count: Some(pauses.synced.count),
-        gain: Some((pauses.synced.total_ns, GainEstimate::Removal)),
+        gain: Some((pauses.synced.total_ns, GainEstimate::Bound)),
         place: pauses.synced.place(facts.trace),
         time: pauses.synced.spans.clone(),
         ..row
@@ -80,7 +80,7 @@ mod tests {
             &drawn_us(&synced(30), 100),
             "host.sync",
             &[
-                "500 of 6500 removal medium: GPU 0 idles 500 µs (7.7 %) of 6.50 ms in gaps in which the host waited for it and then had to launch anew; most idle time is in 1 × `s`.",
+                "500 of 6500 bound medium: GPU 0 idles 500 µs (7.7 %) of 6.50 ms in gaps in which the host waited for it and then had to launch anew; most idle time is in 1 × `s`.",
             ],
         );
         check(&drawn_us(&synced(300), 100), "host.sync", &[]);

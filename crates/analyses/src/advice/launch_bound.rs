@@ -51,7 +51,7 @@ mod tests {
             &drawn_us(&launched_late(6), 50),
             "host.launch_bound",
             &[
-                "2850 of 8850 removal high: GPU 0 waits 2.85 ms (32.2 %) of 8.85 ms for the host to get to its next launch, the longest in `a`.",
+                "2850 of 8850 bound high: GPU 0 waits 2.85 ms (32.2 %) of 8.85 ms for the host to get to its next launch, the longest in `a`.",
             ],
         );
         // 19 × 150 us of 20 × 1,350 + 19 × 150 us are 9.5 %.

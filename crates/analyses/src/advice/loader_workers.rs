@@ -95,7 +95,7 @@ mod tests {
         let trace =
             job(&[("rank 0 step", "000111222"), ("rank 0 input 1", "aa.bb.cc."), ("rank 1 label 1", "aaabbbccc")]);
         // The first batch is not judged.
-        let says = "400 of 600 removal high: 200 µs (66.7 %) of a step of 300 µs (mean of 2) is waiting for batches of 1 worker \
+        let says = "400 of 600 bound high: 200 µs (66.7 %) of a step of 300 µs (mean of 2) is waiting for batches of 1 worker \
                     while nothing else runs. 3 would be enough.";
         check(&trace, "input.few_workers", &[says]);
         check(&trace, "input.dataloader", &[]);

@@ -57,7 +57,7 @@ mod tests {
             &drawn_ms(&drawing(12)),
             "host.long_pauses",
             &[
-                "12000 of 63000 removal high: GPU 0 waits 12.0 ms (19.0 %) of 63.0 ms in 1 long pause of the host, most of it in `a`.",
+                "12000 of 63000 bound high: GPU 0 waits 12.0 ms (19.0 %) of 63.0 ms in 1 long pause of the host, most of it in `a`.",
             ],
         );
         check(&drawn_ms(&drawing(12)), "host.launch_bound", &[]);

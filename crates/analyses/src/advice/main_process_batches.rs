@@ -58,14 +58,14 @@ mod tests {
             &with_batches(&drawing("r...r...")),
             "input.main_process",
             &[&format!(
-                "600 of 800 removal high: {says} Decoding is 50.0 % of making them, reading the rest. 2 workers would be \
+                "600 of 800 bound high: {says} Decoding is 50.0 % of making them, reading the rest. 2 workers would be \
                  enough."
             )],
         );
         check(
             &with_batches(&drawing("........")),
             "input.main_process",
-            &[&format!("600 of 800 removal high: {says} 2 workers would be enough.")],
+            &[&format!("600 of 800 bound high: {says} 2 workers would be enough.")],
         );
         check(&with_batches(&drawing("r...r...")), "input.dataloader", &[]);
     }

@@ -44,7 +44,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
             format_ratio(share_of_calls)
         ),
         count: Some(count),
-        gain: Some((ns, GainEstimate::Removal)),
+        gain: Some((ns, GainEstimate::Bound)),
         place: longest(facts, &calls),
         time,
         ..row
@@ -63,7 +63,7 @@ mod tests {
             &trace(&"c|r".repeat(100)),
             "io.metadata",
             &[
-                "100 of 1000 removal high: 100 calls that neither read nor write take 100 µs (10.0 %) of 1.00 ms, and 50.0 % \
+                "100 of 1000 bound high: 100 calls that neither read nor write take 100 µs (10.0 %) of 1.00 ms, and 50.0 % \
                of the time in calls on files.",
             ],
         );

@@ -65,7 +65,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, rows: &[Copies]) -> Opti
         ),
         measured_bytes: bytes,
         count: Some(count),
-        gain: Some((exposed_ns, GainEstimate::Removal)),
+        gain: Some((exposed_ns, GainEstimate::Bound)),
         place: facts.longest_event(device, |event| event.is_pageable == Some(true)),
         time: pageable(facts, device).subtract(&facts.computing(device.rank)),
         ..row
@@ -89,7 +89,7 @@ mod tests {
             &trace(Some(true)),
             "copy.pageable",
             &[
-                "2000 of 10000 removal high: GPU 0 takes 4.00 ms for 1 copy from or to pageable host memory, 4.00 MiB together, at 1.05 GB/s; for up to 2.00 ms of that, 20.0 % of 10.0 ms, nothing else runs.",
+                "2000 of 10000 bound high: GPU 0 takes 4.00 ms for 1 copy from or to pageable host memory, 4.00 MiB together, at 1.05 GB/s; for up to 2.00 ms of that, 20.0 % of 10.0 ms, nothing else runs.",
             ],
         );
         check(&trace(Some(false)), "copy.pageable", &[]);

@@ -40,7 +40,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
              longest takes {longest}."
         ),
         count: Some(held.count),
-        gain: Some((held.total_ns, GainEstimate::Removal)),
+        gain: Some((held.total_ns, GainEstimate::Bound)),
         place: held.place(facts.trace),
         time: held.spans.clone(),
         ..row
@@ -57,7 +57,7 @@ mod tests {
             &drawn_ms("rank 0 launch 1 CDE.......\nrank 0 stream 7 .C..DDD.EEE"),
             "device.queue_wait",
             &[
-                "3000 of 10000 removal high: GPU 0 idles 3.00 ms (30.0 %) of 10.0 ms in 2 gaps before work that was launched already; the longest takes 2.00 ms.",
+                "3000 of 10000 bound high: GPU 0 idles 3.00 ms (30.0 %) of 10.0 ms in 2 gaps before work that was launched already; the longest takes 2.00 ms.",
             ],
         );
         check(&drawn_ms("rank 0 launch 1 CD........\nrank 0 stream 7 ..CCCC.DDDDD"), "device.queue_wait", &[]);

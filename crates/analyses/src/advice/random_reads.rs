@@ -59,7 +59,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((ns, GainEstimate::Removal)),
+        gain: Some((ns, GainEstimate::Bound)),
         place: longest(facts, &all),
         time,
         ..row
@@ -91,7 +91,7 @@ mod tests {
             &trace(101, 4_096),
             "io.random_reads",
             &[
-                "100 of 1000 removal high: 100 reads of 1 file do not begin where the one before ended, 100.0 % of those of \
+                "100 of 1000 bound high: 100 reads of 1 file do not begin where the one before ended, 100.0 % of those of \
                `file`; they take 100 µs (10.0 %) of 1.00 ms.",
             ],
         );

@@ -71,7 +71,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((again_ns, GainEstimate::Removal)),
+        gain: Some((again_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
         line,
         time: again,
@@ -110,7 +110,7 @@ mod tests {
             &trained("mmm...mmm.", "....BBBBBB"),
             "compute.recomputed",
             &[
-                "1500 of 5000 removal high: The backward pass calls 1 module of the forward pass again in a step (mean of 5), the longest `m`: 1.50 ms (30.0 %) of 5.00 ms.",
+                "1500 of 5000 bound high: The backward pass calls 1 module of the forward pass again in a step (mean of 5), the longest `m`: 1.50 ms (30.0 %) of 5.00 ms.",
             ],
         );
     }

@@ -92,7 +92,7 @@ fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(restarts as i64),
-        gain: Some((exposed.total_ns(), GainEstimate::Removal)),
+        gain: Some((exposed.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
         time: exposed,
         ..row
@@ -132,7 +132,7 @@ mod tests {
             &passes(true),
             "input.restarted_workers",
             &[
-                "2500 of 6000 removal high: The loader ends its 1 worker and starts anew 5 times in 6 steps: until the first batches are there, 2.50 ms (41.7 %) of 6.00 ms pass.",
+                "2500 of 6000 bound high: The loader ends its 1 worker and starts anew 5 times in 6 steps: until the first batches are there, 2.50 ms (41.7 %) of 6.00 ms pass.",
             ],
         );
         // What is left of the waits takes batches that were made before.

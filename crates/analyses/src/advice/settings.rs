@@ -78,7 +78,7 @@ fn few_threads(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice>
             format_ns(of.window_ns())
         ),
         count: Some(used),
-        gain: Some((gain_ns, GainEstimate::Removal)),
+        gain: Some((gain_ns, GainEstimate::Bound)),
         time: long,
         ..row
     })
@@ -131,7 +131,7 @@ mod tests {
     fn threads_without_cores_and_cores_without_threads_are_said() {
         let says = |gain, what| {
             format!(
-                "{gain} of 10000 removal high: Operators have {what} on as many. Those of 200 µs and more take 5.00 ms (50.0 %) of 10.0 ms."
+                "{gain} of 10000 bound high: Operators have {what} on as many. Those of 200 µs and more take 5.00 ms (50.0 %) of 10.0 ms."
             )
         };
         let one = says(4375, "1 thread on 8 cores of the machine's 8, where this rank could have 8");

@@ -41,7 +41,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         measured_ratio: Some(short_ratio),
         threshold_ratio: Some(SHORT_EVENTS_THRESHOLD),
         count: Some(launches.short_events),
-        gain: Some((pause.total_ns, GainEstimate::Removal)),
+        gain: Some((pause.total_ns, GainEstimate::Bound)),
         place: pause.place(facts.trace),
         time: pause.spans.clone(),
         ..row
@@ -78,7 +78,7 @@ mod tests {
             &drawn_us(&launched(2), 50),
             "launch.short_kernels",
             &[
-                "2850 of 4850 removal high: 20 of 20 kernels, copies and fills take less time than their launch, and GPU 0 waits 2.85 ms (58.8 %) of 4.85 ms for the host to launch.",
+                "2850 of 4850 bound high: 20 of 20 kernels, copies and fills take less time than their launch, and GPU 0 waits 2.85 ms (58.8 %) of 4.85 ms for the host to launch.",
             ],
         );
         check(&drawn_us(&launched(2), 50), "host.launch_bound", &[]);

@@ -96,7 +96,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
         ),
         count: Some(slow.len() as i64),
         measured_bytes: i64::try_from(bytes).ok(),
-        gain: Some((saved_ns, GainEstimate::Removal)),
+        gain: Some((saved_ns, GainEstimate::Bound)),
         place: longest(facts, &calls),
         time,
         ..row
@@ -123,7 +123,7 @@ mod tests {
             &trace(500),
             "io.slow_file",
             &[
-                "400 of 1000 removal high: Read at less than a quarter of the median of 9.77 GiB/s: 1 of 4 files, `d` at 1.95 \
+                "400 of 1000 bound high: Read at less than a quarter of the median of 9.77 GiB/s: 1 of 4 files, `d` at 1.95 \
                GiB/s. At the median, 400 µs (40.0 %) of 1.00 ms would be saved.",
             ],
         );

@@ -79,7 +79,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(calls.len() as i64),
-        gain: Some((saved_ns, GainEstimate::Removal)),
+        gain: Some((saved_ns, GainEstimate::Bound)),
         place: longest(facts, &calls),
         time,
         ..row
@@ -163,7 +163,7 @@ mod tests {
     fn a_hundred_calls_that_take_five_times_as_long_as_in_other_folders_are_said() {
         let expected = |saved: &str| {
             format!(
-                "800 of 5000 removal high: In 1 of 3 folders 100 calls take more than four times as long as the same calls in \
+                "800 of 5000 bound high: In 1 of 3 folders 100 calls take more than four times as long as the same calls in \
                  the median folder: in `/data/slow/` 10.0 µs each, not 2.00 µs. As there, 800 µs ({saved}) of 5.00 ms would \
                  be saved."
             )

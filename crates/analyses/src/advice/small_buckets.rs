@@ -58,7 +58,7 @@ fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall]) -> Option<Advice> {
         ),
         count: Some(count),
         measured_bytes: Some(total_bytes),
-        gain: Some((exposed.total_ns(), GainEstimate::Removal)),
+        gain: Some((exposed.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest(&calls)?.slice)),
         time: exposed,
         ..row
@@ -86,7 +86,7 @@ mod tests {
             &reducing(20),
             "comm.small_buckets",
             &[
-                "3000 of 6000 removal high: 20 collectives a step (mean of 5) reduce 82.0 KiB of gradients, 3.91 KiB each (median): 3.00 ms (50.0 %) of 6.00 ms.",
+                "3000 of 6000 bound high: 20 collectives a step (mean of 5) reduce 82.0 KiB of gradients, 3.91 KiB each (median): 3.00 ms (50.0 %) of 6.00 ms.",
             ],
         );
     }

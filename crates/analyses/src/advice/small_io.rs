@@ -65,7 +65,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
         ),
         measured_bytes: Some(bytes),
         count: Some(count),
-        gain: Some((small_ns, GainEstimate::Removal)),
+        gain: Some((small_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest.slice)),
         time: spans,
         ..row
@@ -85,7 +85,7 @@ mod tests {
             &trace(100, 4_096),
             "io.small_requests",
             &[
-                "1000 of 10000 removal high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms, with what lies closely between them.",
+                "1000 of 10000 bound high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms, with what lies closely between them.",
             ],
         );
         check(&trace(99, 4_096), "io.small_requests", &[]);

@@ -82,7 +82,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             format_ratio((last_ns - first_ns) as f64 / first_ns as f64)
         ),
         count: Some(judged.len() as i64),
-        gain: Some((excess_ns, GainEstimate::Removal)),
+        gain: Some((excess_ns, GainEstimate::Bound)),
         place: Some(place),
         time,
         ..row
@@ -127,7 +127,7 @@ mod tests {
             &drawn_us(&steps(|more| "c".repeat(more)), 100),
             "step.slower",
             &[
-                "5000 of 33200 removal high: Steps get slower: the median of the last quarter is 1.50 ms, that of the first 1.10 ms (36.4 % more). What grows is the time in `c` (500 µs against 100 µs).",
+                "5000 of 33200 bound high: Steps get slower: the median of the last quarter is 1.50 ms, that of the first 1.10 ms (36.4 % more). What grows is the time in `c` (500 µs against 100 µs).",
             ],
         );
     }
@@ -138,7 +138,7 @@ mod tests {
             &drawn_us(&steps(|more| "c|".repeat(more).replace('|', ".")), 100),
             "step.slower",
             &[
-                "10000 of 40400 removal high: Steps get slower: the median of the last quarter is 2.00 ms, that of the first 1.20 ms (66.7 % more). What grows is the number of operators in a step: 7 against 3.",
+                "10000 of 40400 bound high: Steps get slower: the median of the last quarter is 2.00 ms, that of the first 1.20 ms (66.7 % more). What grows is the number of operators in a step: 7 against 3.",
             ],
         );
     }

@@ -110,7 +110,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
         ),
         count: Some(count),
         threshold_ratio: Some(THRESHOLD),
-        gain: Some((spans.total_ns(), GainEstimate::Removal)),
+        gain: Some((spans.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, first.slice)),
         time: spans,
         ..row
@@ -174,7 +174,7 @@ mod tests {
             &looping(150, 10, "ab."),
             "host.tiny_operators",
             &[
-                "22450 of 32500 removal high: 300 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest in `m`: 150 rounds of `a`, `b`. They take 22.4 ms (69.1 %) of 32.5 ms.",
+                "22450 of 32500 bound high: 300 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest in `m`: 150 rounds of `a`, `b`. They take 22.4 ms (69.1 %) of 32.5 ms.",
             ],
         );
     }
@@ -193,7 +193,7 @@ mod tests {
             &trace,
             "host.tiny_operators",
             &[
-                "24700 of 34750 removal high: 396 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest in `m`: 99 rounds of `a`, `b`, `c`, `d`. They take 24.7 ms (71.1 %) of 34.8 ms.",
+                "24700 of 34750 bound high: 396 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest in `m`: 99 rounds of `a`, `b`, `c`, `d`. They take 24.7 ms (71.1 %) of 34.8 ms.",
             ],
         );
         trace.roles = vec![(trace.strings.intern("compiled"), SliceRole::CompiledRegion)];
@@ -208,7 +208,7 @@ mod tests {
             &rounds(100, "abcd."),
             "host.tiny_operators",
             &[
-                "24950 of 25000 removal high: 400 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest outside of modules: 100 rounds of `a`, `b`, `c`, `d`. They take 24.9 ms (99.8 %) of 25.0 ms.",
+                "24950 of 25000 bound high: 400 operators a step (mean of 5), of 10.0 µs each (median), are rounds of loops over the same few, the longest outside of modules: 100 rounds of `a`, `b`, `c`, `d`. They take 24.9 ms (99.8 %) of 25.0 ms.",
             ],
         );
     }

@@ -101,7 +101,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
         ),
         count: Some(count),
         threshold_ratio: Some(THRESHOLD),
-        gain: (gain_ns > 0).then_some((gain_ns, GainEstimate::Removal)),
+        gain: (gain_ns > 0).then_some((gain_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, most[0].slice)),
         time: spans,
         ..row
@@ -127,7 +127,7 @@ mod tests {
             &chained("lllllppmmamm..lll..."),
             "compute.unfused",
             &[
-                "2500 of 10000 removal high: 4 operators a step (mean of 5) change each element in turn, the most time after each other `aten::pow`, `aten::mul`, `aten::add`, `aten::mul`…: 3.50 ms (35.0 %) of 10.0 ms.",
+                "2500 of 10000 bound high: 4 operators a step (mean of 5) change each element in turn, the most time after each other `aten::pow`, `aten::mul`, `aten::add`, `aten::mul`…: 3.50 ms (35.0 %) of 10.0 ms.",
             ],
         );
     }

@@ -57,7 +57,7 @@ fn of_rank(facts: &Facts, rows: &[StepIo]) -> Option<Advice> {
             format_ns(window_ns)
         ),
         count: Some(steps().count() as i64),
-        gain: Some((exposed_ns, GainEstimate::Removal)),
+        gain: Some((exposed_ns, GainEstimate::Bound)),
         place: slice.map(|slice| Place::of(facts.trace, slice)),
         time: exposed.map_or_else(IntervalSet::default, |exposed| exposed.intersect(&facts.steps_of(rank))),
         ..row
@@ -75,7 +75,7 @@ mod tests {
             &trace("rank 0 step 0000000000\nrank 0 python 1 .rrr..\nrank 0 input 1 .....i\nrank 0 stream 7 CC"),
             "io.unoverlapped_input",
             &[
-                "3000 of 10000 removal high: 75.0 % of the time in which data are read or waited for nothing computes: 3.00 ms \
+                "3000 of 10000 bound high: 75.0 % of the time in which data are read or waited for nothing computes: 3.00 ms \
                (30.0 %) of 10.0 ms.",
             ],
         );

@@ -73,7 +73,10 @@ fn rule_words(row: &AdviceRow) -> String {
 fn evidence(row: &AdviceRow) -> String {
     let mut words = Vec::new();
     words.extend(row.rank.map(|rank| format!("rank {rank}")));
-    words.extend(row.gain_estimate.map(|estimate| format!("gain by {estimate}")));
+    words.extend(row.gain_estimate.map(|estimate| match estimate {
+        "bound" => "gain at most all of it".into(),
+        estimate => format!("gain by {estimate}"),
+    }));
     words.push(format!("numbers in {}", row.evidence));
     let slice = row.slice.as_ref().map_or(String::new(), |slice| format!(": {}", fit_name(slice, 48)));
     words.extend(row.start_ns.map(|start_ns| format!("look at {}{slice}", format_ns(start_ns))));

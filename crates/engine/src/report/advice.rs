@@ -20,14 +20,16 @@ pub struct AdviceRow {
     pub fault: &'static str,
     /// `high`, `medium` or `low`.
     pub priority: &'static str,
-    /// What there is to gain at most; none when that is not known.
+    /// What there is to gain; none when that is not known.
     pub gain_ns: Option<i64>,
     /// What it would still gain if all that other advice names more exactly were gone; none when that is not known.
     pub own_gain_ns: Option<i64>,
     /// `gain_ns` as a share of the window that the rule looks at.
     pub gain_ratio: Option<f64>,
-    /// What kind of bound the gain is.
+    /// How the gain is estimated.
     pub gain_estimate: Option<&'static str>,
+    /// Whether so much would be gained, and not at most.
+    pub is_forecast: bool,
     /// What is so, in one sentence with its numbers.
     pub says: String,
     /// What to do about it.
@@ -47,11 +49,13 @@ pub struct AdviceRow {
 }
 
 impl AdviceRow {
-    /// `up to 356 ms, 33.9 %`; `210 ms to 356 ms, 33.9 %` where other advice is about the rest.
+    /// `up to 356 ms, 33.9 %`, or `about 356 ms, 33.9 %` for a forecast; `210 ms to 356 ms, 33.9 %` where other advice is
+    /// about the rest.
     pub fn gain_words(&self) -> String {
         let share = self.gain_ratio.map_or(String::new(), |ratio| format!(", {}", format_ratio(ratio)));
         let range = |ns: i64| match self.own_gain_ns.filter(|own_ns| *own_ns < ns) {
             Some(own_ns) => format!("{} to {}{share}", format_ns(own_ns), format_ns(ns)),
+            None if self.is_forecast => format!("about {}{share}", format_ns(ns)),
             None => format!("up to {}{share}", format_ns(ns)),
         };
         self.gain_ns.map_or("gain not known".into(), range)
@@ -81,6 +85,7 @@ impl AdviceRow {
             own_gain_ns: row.own_gain_ns,
             gain_ratio: row.gain_ratio(),
             gain_estimate: row.gain.map(|(_, estimate)| estimate.as_str()),
+            is_forecast: row.gain.is_some_and(|(_, estimate)| estimate.is_forecast()),
             says: rank.map_or_else(|| row.says.clone(), |rank| format!("Rank {rank}: {}", row.says)),
             to_do: row.to_do(),
             disproof: row.disproof(),

@@ -62,7 +62,7 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
                 format_ns(gain_ns),
                 format_ratio(ratio),
             ),
-            gain: Some((gain_ns, GainEstimate::Removal)),
+            gain: Some((gain_ns, GainEstimate::Bound)),
             window_ns: Some(job_ns),
             measured_ratio: worst.transfer_ratio,
             threshold_ratio: Some(RATIO),
@@ -117,7 +117,7 @@ mod tests {
             &job(&PAIRS, &[2, 3], 60, 0),
             "group.slow",
             &[
-                "1800 of 10800 removal high: Group `group 2` of ranks [2, 3] takes 800 µs for the transfer of its middle all_reduce, 2 groups that do the same 500 µs: 1.80 ms (16.7 %) of the steps.",
+                "1800 of 10800 bound high: Group `group 2` of ranks [2, 3] takes 800 µs for the transfer of its middle all_reduce, 2 groups that do the same 500 µs: 1.80 ms (16.7 %) of the steps.",
             ],
         );
         check(&job(&PAIRS, &[2, 3], 20, 0), "group.slow", &[]);
@@ -133,7 +133,7 @@ mod tests {
             &job(&PAIRS, &[0, 1], 60, 2),
             "group.slow",
             &[
-                "1800 of 10800 removal high: Group `group 0` of ranks [0, 1] takes 800 µs for the transfer of its middle all_reduce, 2 groups that do the same 500 µs: 1.80 ms (16.7 %) of the steps.",
+                "1800 of 10800 bound high: Group `group 0` of ranks [0, 1] takes 800 µs for the transfer of its middle all_reduce, 2 groups that do the same 500 µs: 1.80 ms (16.7 %) of the steps.",
             ],
         );
     }

@@ -127,7 +127,7 @@ impl Lengths {
         let is_clear = equal.gain_ratio? >= equal.replay_error_ratio?.abs();
         let (gain_ns, estimate) = match is_clear {
             true => (equal.gain_ns, GainEstimate::Replay),
-            false => (self.excess_ns, GainEstimate::Removal),
+            false => (self.excess_ns, GainEstimate::Bound),
         };
         let gain_ns = gain_ns.min(window_ns);
         let ratio = gain_ns as f64 / window_ns as f64;

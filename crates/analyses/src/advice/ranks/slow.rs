@@ -88,7 +88,7 @@ fn gain(on_time: &WhatIf, waiting: &Waiting) -> Option<(i64, GainEstimate)> {
     if on_time.gain_ratio? >= error {
         return Some((on_time.gain_ns, GainEstimate::Replay));
     }
-    Some((waiting.for_ranks_ns.values().copied().max()?, GainEstimate::Removal))
+    Some((waiting.for_ranks_ns.values().copied().max()?, GainEstimate::Bound))
 }
 
 /// Whether these ranks wait for less than the middle one of the others.
