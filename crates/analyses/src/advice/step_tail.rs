@@ -14,6 +14,9 @@ const LEAST_STEPS: usize = 10;
 const LEAST_LONG: usize = 2;
 /// Long steps are at most this part of all, else there are two sorts of steps.
 const LONG_PART: usize = 4;
+/// Of long steps those count that are longer by this part of what the longest is, where there are as many: others are long
+/// for reasons of their own.
+const PART_OF_LONGEST: i64 = 10;
 
 pub(super) const RULE: Rule = Rule {
     code: "step.tail",
@@ -39,11 +42,17 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let judged = WARM_UP..of.steps.len();
     let usual_ns = median(judged.clone().map(dur_ns));
     // Half as long again as the median.
-    let (long, usual): (Vec<usize>, Vec<usize>) = judged.clone().partition(|step| dur_ns(*step) > usual_ns / 2 * 3);
+    let (mut long, usual): (Vec<usize>, Vec<usize>) = judged.clone().partition(|step| dur_ns(*step) > usual_ns / 2 * 3);
+    let excess_of = |step: usize| dur_ns(step) - usual_ns;
+    let most_ns = long.iter().map(|step| excess_of(*step)).max()?;
+    let is_much = |step: &usize| excess_of(*step) >= most_ns / PART_OF_LONGEST;
+    if long.iter().filter(|step| is_much(step)).count() >= LEAST_LONG {
+        long.retain(is_much);
+    }
     if long.len() < LEAST_LONG || long.len() > judged.len() / LONG_PART {
         return None;
     }
-    let excess_ns: i64 = long.iter().map(|step| dur_ns(*step) - usual_ns).sum();
+    let excess_ns: i64 = long.iter().map(|step| excess_of(*step)).sum();
     let row = of.row(excess_ns)?;
     let growth = StepParts::of(trace, of)?.growth(&usual, &long, excess_ns)?;
     if growth.is_wait(facts, of) {
@@ -95,6 +104,22 @@ mod tests {
             "step.tail",
             &[
                 "1800 of 17800 removal high: 3 of 14 steps take more than half as long again as the median of 1.00 ms, up to 1.60 ms. Most of it is in `c` (600 µs against 0 ns).",
+            ],
+        );
+    }
+
+    #[test]
+    fn steps_that_are_long_by_far_less_are_not_of_the_same_cause() {
+        let mut all = vec![USUAL; 24];
+        [3, 4, 6, 7].into_iter().for_each(|at| all[at] = &[("cpu 1", "aaaaaabbb.......")]);
+        [9, 17].into_iter().for_each(|at| {
+            all[at] = &[("cpu 1", "aaaaaabbb.cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc")]
+        });
+        check(
+            &drawn_us(&joined(&all), 100),
+            "step.tail",
+            &[
+                "12400 of 38800 removal high: 2 of 22 steps take more than half as long again as the median of 1.00 ms, up to 7.20 ms. Most of it is in `c` (6.20 ms against 0 ns).",
             ],
         );
     }
