@@ -50,7 +50,7 @@ def more_work_on_a_rank(job):
         train(model, optimizer, batch)
 
 
-@fault("rank.slow", rank=1, ranks=2)
+@fault("rank.slow", "step.slower", rank=1, ranks=2)
 def slow_from_the_middle(job):
     """One rank gets slow when a third of the steps are done."""
     width, size = job.draw.choice([256, 320]), job.draw.choice([640, 768])

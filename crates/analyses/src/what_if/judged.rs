@@ -50,6 +50,11 @@ impl Job {
         self.excesses_of(Own::All)
     }
 
+    /// The same of its work alone.
+    pub(crate) fn work_excesses(&self) -> BTreeMap<u32, Vec<Option<i64>>> {
+        self.excesses_of(Own::Work)
+    }
+
     /// By how much longer than the middle one of the others these ranks work, and idle without waiting, in all.
     pub(crate) fn work_and_idle_excess_ns(&self, ranks: &[u32]) -> [i64; 2] {
         [Own::Work, Own::Idle].map(|own| {

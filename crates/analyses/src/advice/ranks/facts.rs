@@ -68,8 +68,12 @@ impl<'a> JobFacts<'a> {
         let job = self.job()?;
         Ok(self.slow.get_or_init(|| {
             let numbers: Vec<i64> = job.step_lengths().map(|(number, _)| number).collect();
-            let excesses = job.excesses();
-            let late = excesses.iter().filter_map(|(rank, of_steps)| persistent(*rank, &numbers, of_steps));
+            // Where threads carry communication out, some of the waiting for it is taken for the rank's own: its work is not.
+            let (excesses, of_work) = (job.excesses(), job.work_excesses());
+            let late = excesses.iter().filter_map(|(rank, of_steps)| {
+                let of_work = || persistent(*rank, &numbers, of_work.get(rank)?);
+                persistent(*rank, &numbers, of_steps).or_else(of_work)
+            });
             let mut late: Vec<Late> = late.collect();
             late.sort_by_key(|late| (std::cmp::Reverse(late.excess_ns), late.rank));
             // Of what most ranks do, the others are the exception.
