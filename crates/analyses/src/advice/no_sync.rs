@@ -2,9 +2,12 @@
 
 use super::facts::Facts;
 use super::loops::Loop;
-use super::step_calls::{StepCall, exposed, longest};
+use super::step_calls::{FILLS_BUCKET, StepCall, TAKES_GRADIENT, exposed, longest};
+use super::step_operators::StepOp;
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use std::collections::BTreeSet;
+use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_bytes, format_ns, format_ratio};
 use stepscope_trace::{SliceId, SliceKind, SliceRole};
 
@@ -23,7 +26,8 @@ fn judge(facts: &Facts) -> Judged {
     if !facts.trace.roles.iter().any(|(_, role)| *role == SliceRole::DistributedForward) {
         return Err(Lacks("no forward passes of `DistributedDataParallel`"));
     }
-    Ok(loops.filter_map(|(of, calls)| of_loop(facts, of, calls)).collect())
+    let operators = facts.step_operators()?.map(|(_, operators)| operators);
+    Ok(loops.zip(operators).filter_map(|((of, calls), operators)| of_loop(facts, of, calls, operators)).collect())
 }
 
 /// The reductions of one backward pass.
@@ -46,7 +50,7 @@ impl Round<'_> {
     }
 }
 
-fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall]) -> Option<Advice> {
+fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall], operators: &[StepOp]) -> Option<Advice> {
     let (trace, slices) = (facts.trace, &facts.trace.slices);
     let starts = |is_wanted: &dyn Fn(SliceId) -> bool| {
         let mut starts: Vec<i64> =
@@ -72,7 +76,14 @@ fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall]) -> Option<Advice> {
         return None;
     }
     let needless_calls: Vec<&StepCall> = needless.iter().flat_map(|round| &round.calls).copied().collect();
-    let exposed = exposed(facts.context, of, &needless_calls);
+    // Without a device, also what the same passes copy into buckets and out of them.
+    let passes: BTreeSet<(usize, usize)> = needless_calls.iter().map(|call| pass(call)).collect();
+    let copies = operators.iter().filter(|op| {
+        let is_reducer = || matches!(trace.strings.get(op.name), FILLS_BUCKET | TAKES_GRADIENT);
+        of.device.is_empty() && is_reducer() && passes.contains(&(op.step, before(&forwards, op.span.start_ns)))
+    });
+    let copies = IntervalSet::from_unsorted(copies.map(|op| op.span)).intersect(&of.windows);
+    let exposed = exposed(facts.context, of, &needless_calls).union(&copies);
     let row = of.row(exposed.total_ns())?;
     let what = match needless[0].bytes() {
         0 => "all gradients are".into(),
@@ -97,8 +108,9 @@ fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall]) -> Option<Advice> {
 
 #[cfg(test)]
 mod tests {
+    use super::{FILLS_BUCKET, TAKES_GRADIENT};
     use crate::advice::step_calls::tests::communicating;
-    use crate::advice::tests::check;
+    use crate::advice::tests::{check, rename};
 
     #[test]
     fn rounds_before_the_one_that_the_optimizer_takes_are_said() {
@@ -114,6 +126,26 @@ mod tests {
             "comm.no_sync",
             &[
                 "2500 of 16000 removal high: 1 time a step (mean of 5) 3.91 KiB of gradients are reduced to which another backward pass adds before the optimizer takes them: 2.50 ms (15.6 %) of 16.0 ms.",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_copied_for_a_needless_round_is_part_of_it() {
+        let rows = [
+            ("label 1", "FF..............FF.............."),
+            ("optimizer 1", "...............................o"),
+            ("cpu 1", "aaBBB....gg.....aaBBB...gg......"),
+            ("cpu 1", "...fr..............fr..........."),
+            ("label 2", ".....wwww............ww........."),
+        ];
+        let named = [("f", FILLS_BUCKET), ("g", TAKES_GRADIENT)];
+        let trace = named.iter().fold(communicating(100, &rows), |trace, (from, to)| rename(trace, from, to));
+        check(
+            &trace,
+            "comm.no_sync",
+            &[
+                "4000 of 16000 removal high: 1 time a step (mean of 5) 3.91 KiB of gradients are reduced to which another backward pass adds before the optimizer takes them: 4.00 ms (25.0 %) of 16.0 ms.",
             ],
         );
     }

@@ -9,6 +9,7 @@
 
 use super::facts::{Facts, share};
 use super::loops::Loop;
+use super::step_calls::TAKES_GRADIENT;
 use super::step_operators::StepOp;
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
@@ -16,9 +17,6 @@ use std::cmp::Reverse;
 use stepscope_base::units::format_ns;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{SliceId, SliceRole, Trace};
-
-/// The operator in which the reducer writes a reduced gradient where the parameter has it.
-const TAKES_GRADIENT: &str = "torch.distributed.ddp.reducer::copy_bucket_to_grad";
 
 pub(super) const RULE: Rule = Rule {
     code: "comm.unused_parameters",

@@ -19,6 +19,11 @@ use stepscope_align::{Call, Calls};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{CollectiveKind, DeviceEventClass, SliceId, SliceKind};
 
+/// The operators in which the reducer of `DistributedDataParallel` writes a gradient into a bucket, and a reduced one where
+/// the parameter has it.
+pub(super) const FILLS_BUCKET: &str = "torch::distributed::reducer::mul_out";
+pub(super) const TAKES_GRADIENT: &str = "torch.distributed.ddp.reducer::copy_bucket_to_grad";
+
 /// A collective that is asked for in a step.
 pub(super) struct StepCall {
     /// The operator that asks for it.
