@@ -210,7 +210,8 @@ def summary(results, seeds, rounds):
     known = [result for result in faults if None not in (result["said_gain"], result["true_gain"])]
     errors = sorted(abs(result["said_gain"] - result["true_gain"]) for result in known if result["is_forecast"])
     if errors:
-        median, p90 = (100 * errors[(len(errors) - 1) * part // 10] for part in (5, 9))
+        # By nearest rank.
+        median, p90 = (100 * errors[-(-len(errors) * part // 10) - 1] for part in (5, 9))
         lines += [
             f"- forecast gains against true ones, {len(errors)}: {median:.1f} points at the median, {p90:.1f} at p90"
         ]
