@@ -99,9 +99,7 @@ fn advice(advice: &[AdviceRow]) -> String {
         )
     };
     let items: String = advice.iter().map(item).collect();
-    format!(
-        "<p class=\"note\">Each gain is an upper bound; they overlap, so do not add them.</p>\n<ul class=\"advice\">\n{items}</ul>\n"
-    )
+    format!("<p class=\"note\">Gains overlap: do not add them.</p>\n<ul class=\"advice\">\n{items}</ul>\n")
 }
 
 /// Sentences, in which what stands between backquotes is code.

@@ -52,7 +52,7 @@ fn advice_markdown(advice: &[AdviceRow]) -> String {
     if advice.is_empty() {
         return String::new();
     }
-    let mut text = String::from("## Advice\n\nEach gain is an upper bound; they overlap, so do not add them.\n\n");
+    let mut text = String::from("## Advice\n\nGains overlap: do not add them.\n\n");
     for row in advice {
         let (rule, says, to_do) = (code(row.rule), with_code(&row.says), with_code(row.to_do));
         let gain = row.gain_words();

@@ -14,7 +14,7 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
       <h2>
         Advice <Definition analysis="advice" />
       </h2>
-      <p class="dim">Each gain is an upper bound; they overlap, so do not add them.</p>
+      <p class="dim">Gains overlap: do not add them.</p>
       <ul class="advice">
         {advice.map((row, at) => (
           <li key={`${at} ${row.rule}`} class={row.priority}>

@@ -21,11 +21,7 @@ pub(super) fn advice_text(advice: &[AdviceRow], command: &str, width: usize) -> 
     }
     let shown = &advice[..advice.len().min(SHOWN)];
     let few = if shown.len() < advice.len() { format!("{} of {}, ", shown.len(), advice.len()) } else { String::new() };
-    let mut text = heading(
-        "Advice",
-        &format!("{few}most to gain first; gains are upper bounds and overlap: do not add them"),
-        width,
-    );
+    let mut text = heading("Advice", &format!("{few}most to gain first; gains overlap: do not add them"), width);
     shown.iter().for_each(|row| text.push_str(&paragraph(row, width)));
     let pointer = fit_width(command, width.saturating_sub(INDENT));
     let _ = writeln!(text, "  {DIM}more:{DIM:#}   {HINT}{pointer}{HINT:#}");
