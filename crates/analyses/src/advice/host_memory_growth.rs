@@ -6,7 +6,7 @@ use super::step_tail::WARM_UP;
 use super::words::{counted, quoted};
 use super::{Advice, Judged, Lacks, Place, Priority, Rule, evaluation};
 use stepscope_base::units::{format_bytes, format_ratio};
-use stepscope_trace::{Counter, SliceId, Trace};
+use stepscope_trace::{Counter, Trace};
 
 /// As the recorder calls them: what the process has in memory, and the part of it that is of files or shared. Both are sampled
 /// together.
@@ -42,11 +42,10 @@ fn judge(facts: &Facts) -> Judged {
     if !facts.trace.counters.iter().any(|counter| facts.trace.strings.get(counter.name) == COUNTERS[1]) {
         return Err(Lacks("no samples of the process's memory, and of what it shares"));
     }
-    let taken = evaluation::taken(facts.trace);
-    Ok(loops.filter_map(|of| of_loop(facts.trace, of, &taken)).collect())
+    Ok(loops.filter_map(|of| of_loop(facts.trace, of)).collect())
 }
 
-fn of_loop(trace: &Trace, of: &Loop, taken: &[SliceId]) -> Option<Advice> {
+fn of_loop(trace: &Trace, of: &Loop) -> Option<Advice> {
     let counter = |name: &str| {
         let is_it = |counter: &&Counter| counter.process == of.process && trace.strings.get(counter.name) == name;
         trace.counters.iter().find(is_it)
@@ -75,7 +74,8 @@ fn of_loop(trace: &Trace, of: &Loop, taken: &[SliceId]) -> Option<Advice> {
     }
     let ratio = grown as f64 / medians[0].max(1) as f64;
     // A graph that no backward pass takes stays as long as its outputs are kept.
-    let graphs = if taken.is_empty() { Vec::new() } else { evaluation::in_vain(trace, of, taken) };
+    let taken = evaluation::taken(trace);
+    let graphs = if taken.is_empty() { Vec::new() } else { evaluation::in_vain(trace, of, &taken) };
     let graph = evaluation::longest(trace, &graphs);
     let kept = graph.map_or_else(String::new, |graph| {
         let graphs = counted(of.per_step(graphs.len() as i64), "graph");
