@@ -30,7 +30,7 @@ static uint32_t version;
 static int64_t clock_offset_ns, clock_drift_ppm, callback_offset_ns;
 static size_t sizes[KINDS];
 static int is_size_given[KINDS];
-static int is_enabled[KINDS], is_call_on[3][CALLS];
+static int is_enabled[KINDS], is_call_off[3][CALLS];
 static struct { char name[64]; Code code; int times, calls; } functions[FUNCTIONS];
 static Request request;
 static Complete complete;
@@ -124,7 +124,6 @@ void fake_fail(const char *name, Code code, int times) {
 }
 int fake_calls(const char *name) { return functions[find(name)].calls; }
 int fake_is_enabled(uint32_t kind) { return is_enabled[kind]; }
-int fake_is_call_on(uint32_t domain, uint32_t call) { return is_call_on[domain][call]; }
 int fake_mixed(void) { return mixed; }
 int fake_subscribers(void) { return subscribers_v1 + subscribers_v2; }
 int fake_buffers_out(void) { return buffers_out; }
@@ -197,8 +196,8 @@ int fake_put(const uint8_t *record) {
     uint32_t call;
     memcpy(&call, record + 4, 4);
     int domain = kind == 4 ? 1 : kind == 5 ? 2 : 0;
-    if (!is_enabled[kind] && !(domain && is_call_on[domain][call % CALLS] > 0)) result = 0;
-    else if (domain && is_call_on[domain][call % CALLS] < 0) result = 0;
+    // One call cannot be turned on by itself: seen with CUPTI 13.0, where a context is there.
+    if (!is_enabled[kind] || (domain && is_call_off[domain][call % CALLS])) result = 0;
     else {
         if (buffer && used + size > capacity) fake_complete();
         if (!buffer) {
@@ -324,7 +323,7 @@ static Code switched(uint32_t kind, int is_on) {
     if (!size_of(kind)) return 21;
     is_enabled[kind] = is_on;
     // A kind turned on or off as one overrides what was said of its calls.
-    if (kind == 4 || kind == 5) memset(is_call_on[kind == 4 ? 1 : 2], 0, sizeof is_call_on[1]);
+    if (kind == 4 || kind == 5) memset(is_call_off[kind == 4 ? 1 : 2], 0, sizeof is_call_off[1]);
     return 0;
 }
 
@@ -340,7 +339,7 @@ Code cuptiActivityDisable_v2(Handle handle, uint32_t kind, void *config) {
 }
 
 static Code call_switched(int domain, uint32_t call, uint8_t is_on) {
-    is_call_on[domain][call % CALLS] = is_on ? 1 : -1;
+    is_call_off[domain][call % CALLS] = !is_on;
     return 0;
 }
 

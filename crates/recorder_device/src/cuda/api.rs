@@ -186,19 +186,17 @@ impl Cupti {
         };
     }
 
-    /// Turns one call on or off; false where that cannot be done.
-    pub(super) fn enable_call(&self, domain: Domain, call: u32, is_on: bool) -> bool {
-        let is_on = u8::from(is_on);
+    /// Turns off one call of a domain that is on. Where that cannot be done, it stays on.
+    pub(super) fn turn_off_call(&self, domain: Domain, call: u32) {
         // SAFETY: plain numbers.
-        let code = unsafe {
+        unsafe {
             match (self.second(), domain) {
-                (Some((second, handle)), Domain::Driver) => Some((second.enable_driver_call)(handle, call, is_on)),
-                (Some((second, handle)), Domain::Runtime) => Some((second.enable_runtime_call)(handle, call, is_on)),
-                (None, Domain::Driver) => self.first.enable_driver_call.map(|enable| enable(call, is_on)),
-                (None, Domain::Runtime) => self.first.enable_runtime_call.map(|enable| enable(call, is_on)),
+                (Some((second, handle)), Domain::Driver) => Some((second.enable_driver_call)(handle, call, 0)),
+                (Some((second, handle)), Domain::Runtime) => Some((second.enable_runtime_call)(handle, call, 0)),
+                (None, Domain::Driver) => self.first.enable_driver_call.map(|enable| enable(call, 0)),
+                (None, Domain::Runtime) => self.first.enable_runtime_call.map(|enable| enable(call, 0)),
             }
         };
-        code == Some(SUCCESS)
     }
 
     /// The name of a call.

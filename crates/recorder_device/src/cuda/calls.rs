@@ -87,22 +87,11 @@ fn calls(cupti: &Cupti, domain: Domain) -> impl Iterator<Item = (u32, &'static s
         .filter_map(|(call, name)| Some((call, without_version(name?.to_str().ok()?))))
 }
 
-/// Has CUPTI leave out what would be left out anyhow.
-pub(super) fn turn_off_unwanted(cupti: &Cupti) {
-    for (call, name) in calls(cupti, Domain::Runtime) {
-        if !is_recorded(Domain::Runtime, name) {
-            cupti.enable_call(Domain::Runtime, call, false);
-        }
+/// Has CUPTI leave out what would be left out anyhow, of a domain whose calls are on.
+pub(super) fn turn_off_unwanted(cupti: &Cupti, domain: Domain) {
+    for (call, _) in calls(cupti, domain).filter(|(_, name)| !is_recorded(domain, name)) {
+        cupti.turn_off_call(domain, call);
     }
-}
-
-/// Turns on the driver's calls that are wanted; false when not all can be.
-pub(super) fn turn_on_wanted(cupti: &Cupti) -> bool {
-    let wanted: Vec<u32> = calls(cupti, Domain::Driver)
-        .filter(|(_, name)| is_recorded(Domain::Driver, name))
-        .map(|(call, _)| call)
-        .collect();
-    !wanted.is_empty() && wanted.into_iter().all(|call| cupti.enable_call(Domain::Driver, call, true))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The kinds of records that are asked for.
 
-use super::api::Cupti;
+use super::api::{Cupti, Domain};
 use super::calls;
 use crate::{Refusal, Wanted};
 
@@ -47,10 +47,9 @@ impl Enabled {
             }
         }
         if wanted.has_calls {
-            calls::turn_off_unwanted(cupti);
-            if let Err(why) = enabled.turn_on_driver_calls(cupti) {
-                remarks.push(format!("no calls of the driver: {why}"));
-            }
+            // Not the wanted ones on, one by one: CUPTI 13.0 accepts that, and reports none where a context is there.
+            calls::turn_off_unwanted(cupti, Domain::Runtime);
+            calls::turn_off_unwanted(cupti, Domain::Driver);
         }
         if wanted.has_ranges && std::env::var_os(NVTX_VARIABLE).is_none() {
             remarks.push(format!("no ranges of NVTX: {NVTX_VARIABLE} does not name CUPTI's library"));
@@ -78,16 +77,6 @@ impl Enabled {
         self.0.push(kind);
         Ok(())
     }
-
-    /// One by one where CUPTI can, since there are many; else all, and what is not wanted is left out when it is read.
-    fn turn_on_driver_calls(&mut self, cupti: &Cupti) -> Result<(), Refusal> {
-        if !calls::turn_on_wanted(cupti) {
-            return self.turn_on(cupti, kind::DRIVER, "calls of the driver");
-        }
-        // Turned off as one.
-        self.0.push(kind::DRIVER);
-        Ok(())
-    }
 }
 
 fn optional(wanted: &Wanted) -> impl Iterator<Item = (u32, &'static str)> {
@@ -95,6 +84,7 @@ fn optional(wanted: &Wanted) -> impl Iterator<Item = (u32, &'static str)> {
         (true, kind::MEMCPY2, "copies between devices"),
         (true, kind::OVERHEAD, "time of CUPTI itself"),
         (wanted.has_calls, kind::RUNTIME, "calls of the runtime"),
+        (wanted.has_calls, kind::DRIVER, "calls of the driver"),
         (wanted.has_synchronizations, kind::SYNCHRONIZATION, "waits"),
         (wanted.has_synchronizations, kind::CUDA_EVENT, "events"),
         (!wanted.has_graph_nodes, kind::GRAPH_TRACE, "graphs as a whole"),
