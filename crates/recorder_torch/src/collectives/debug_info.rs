@@ -33,8 +33,8 @@ pub struct InfoLayout {
     pub output_split_sizes: usize,
     /// The group's ranks, a list of i64.
     pub group_ranks: usize,
-    /// Whether the caller goes on before it is done, bool.
-    pub is_async: usize,
+    /// Whether the caller goes on before it is done, bool; 2.11 and earlier do not say.
+    pub is_async: Option<usize>,
     /// Its number in the group, i64; releases before 2.11 or so have none.
     pub sequence_number: Option<usize>,
 }
@@ -52,7 +52,8 @@ pub(super) struct Values {
     pub(super) elements: [i64; 2],
     pub(super) dtype: i8,
     pub(super) splits: [&'static [i64]; 2],
-    pub(super) is_async: bool,
+    /// `None`: the constructor does not know it.
+    pub(super) is_async: Option<bool>,
 }
 
 /// An object that was made of known values, as it lies in memory.
@@ -113,7 +114,7 @@ pub(super) fn solve(seen: &[Specimen]) -> Result<InfoLayout, Refusal> {
         input_split_sizes: only("input's splits", 8, &|seen, at| seen.is_list(at, seen.values.splits[0]))?,
         output_split_sizes: only("output's splits", 8, &|seen, at| seen.is_list(at, seen.values.splits[1]))?,
         group_ranks: only("group's ranks", 8, &|seen, at| seen.is_list(at, &seen.group_ranks()))?,
-        is_async: only("asynchrony", 1, &|seen, at| seen.bytes[at] == u8::from(seen.values.is_async))?,
+        is_async: only("asynchrony", 1, &|seen, at| Some(seen.bytes[at]) == seen.values.is_async.map(u8::from)).ok(),
         // Set later: a new object has -1 there.
         sequence_number: only("sequence number", 8, &|seen, at| seen.word(at) as i64 == -1).ok(),
     })
@@ -183,8 +184,8 @@ impl Object {
                 ("group_size", self.read::<i32>(layout.group_size).to_string()),
                 ("group_ranks", list(ranks)),
                 ("rank", rank.to_string()),
-                ("is_async", (self.read::<u8>(layout.is_async) != 0).to_string()),
             ];
+            pairs.extend(layout.is_async.map(|at| ("is_async", (self.read::<u8>(at) != 0).to_string())));
             // From one rank to another, the rank is that of the other side.
             let peer = usize::try_from(rank).ok().and_then(|rank| ranks.get(rank));
             let side = match name.as_str() {
@@ -254,7 +255,7 @@ mod tests {
         put(112, &values.elements[0].to_le_bytes());
         put(120, &values.elements[1].to_le_bytes());
         put(128, &[values.dtype as u8]);
-        put(200, &[u8::from(values.is_async)]);
+        put(200, &[u8::from(values.is_async.unwrap_or(false))]);
         put(208, &(-1_i64).to_le_bytes());
         let mut specimen = Specimen { values, address, bytes, lists: vec![] };
         let [input, output] = specimen.values.splits;
@@ -272,13 +273,13 @@ mod tests {
             elements: [1_002, 1_003],
             dtype: 7,
             splits: [&[4, 5], &[6]],
-            is_async: true,
+            is_async: Some(true),
         }
     }
 
     fn second() -> Values {
         let (texts, splits): (_, [&'static [i64]; 2]) = (["four", "five", "six"], [&[7], &[8, 9]]);
-        let is_async = false;
+        let is_async = Some(false);
         Values { texts, rank: 2_001, group_size: 67, elements: [2_002, 2_003], dtype: 11, splits, is_async, ..first() }
     }
 
@@ -286,7 +287,7 @@ mod tests {
     fn two_objects_tell_where_every_field_is() {
         let found = solve(&[specimen(0), specimen(1)]).unwrap();
         assert_eq!((found.group, found.group_description, found.name), (40, 8, 80));
-        assert_eq!((found.rank, found.group_size, found.dtype, found.is_async), (72, 76, 128, 200));
+        assert_eq!((found.rank, found.group_size, found.dtype, found.is_async), (72, 76, 128, Some(200)));
         assert_eq!((found.input_split_sizes, found.output_split_sizes, found.group_ranks), (136, 160, 184));
         assert_eq!((found.input_elements, found.output_elements, found.sequence_number), (112, 120, Some(208)));
     }
@@ -304,9 +305,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sequence_number_the_rest_is_read() {
+    fn what_older_releases_do_not_have_is_left_out_and_the_rest_is_read() {
         let mut both = [specimen(0), specimen(1)];
-        both.iter_mut().for_each(|seen| seen.bytes[208..216].fill(0));
-        assert_eq!(solve(&both).unwrap().sequence_number, None);
+        both.iter_mut().for_each(|seen| (seen.values.is_async, _) = (None, seen.bytes[208..216].fill(0)));
+        let found = solve(&both).unwrap();
+        assert_eq!((found.is_async, found.sequence_number, found.dtype), (None, None, 128));
     }
 }

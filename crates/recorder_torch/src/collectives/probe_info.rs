@@ -38,13 +38,21 @@ type Construct = unsafe extern "C" fn(
     first_rank: i32,
     rank_stride: i32,
     group_size: i32,
+    // On the stack, where a constructor that does not know it does not look.
     is_async: bool,
 );
 
-const CONSTRUCT: &str = concat!(
-    "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES7_EEiOS7_llN3c10",
-    "10ScalarTypeESt6vectorIlSaIlEESE_iiib"
-);
+/// Its name, with and without the last argument, which came after 2.11.
+const CONSTRUCT: [&str; 2] = [
+    concat!(
+        "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES7_EEiOS7_llN3c10",
+        "10ScalarTypeESt6vectorIlSaIlEESE_iiib"
+    ),
+    concat!(
+        "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES7_EEiOS7_llN3c10",
+        "10ScalarTypeESt6vectorIlSaIlEESE_iii"
+    ),
+];
 const VTABLE: &str = "_ZTVN5torch19ParamCommsDebugInfoE";
 const GET: &str = "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE";
 const KIND: &str = "_ZN3c1013DebugInfoKind16PARAM_COMMS_INFOE";
@@ -60,15 +68,18 @@ const OBJECT_BYTES: usize = 4096;
 pub fn probe_collectives(folder: &Path) -> Result<InfoLayout, Refusal> {
     let library = library(folder, "libtorch_cpu.so")?;
     // SAFETY: the mangled names fix the types.
-    let (construct, vtable, get) = unsafe {
-        let construct: Construct = symbol(library, CONSTRUCT)?;
-        (construct, symbol::<usize>(library, VTABLE)?, getter(symbol::<*const c_void>(library, GET)?))
+    let (construct, is_newest, vtable, get) = unsafe {
+        let [newest, older] = CONSTRUCT.map(|name| symbol::<Construct>(library, name));
+        let is_newest = newest.is_ok();
+        let construct = newest.or_else(|refusal| older.map_err(|_| refusal))?;
+        (construct, is_newest, symbol::<usize>(library, VTABLE)?, getter(symbol::<*const c_void>(library, GET)?))
     };
     // SAFETY: where it is exported, it is one pointer.
     let kind = unsafe { symbol::<*const usize>(library, KIND).map_or(KIND_NUMBER, |kind| *kind) };
     let peek = Peek::new().map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
+    let made_of = |values: Values| Values { is_async: values.is_async.filter(|_| is_newest), ..values };
     // SAFETY: the constructor's own type; all values live.
-    let seen = unsafe { [first(), second()].map(|values| make(construct, values, &peek)) };
+    let seen = unsafe { [first(), second()].map(|values| make(construct, made_of(values), &peek)) };
     // The first word of a table's address points behind its two head words.
     let vtable = vtable + 16;
     let first_word = |seen: &Specimen| usize::from_le_bytes(seen.bytes[..8].try_into().unwrap_or_default());
@@ -92,7 +103,7 @@ fn first() -> Values {
         elements: [0x1234_5678_9abc, 0x2345_6789_abcd],
         dtype: 7,
         splits: [&[11, 12, 13], &[21, 22]],
-        is_async: true,
+        is_async: Some(true),
     }
 }
 
@@ -106,7 +117,7 @@ fn second() -> Values {
         elements: [0x3456_789a_bcde, 0x4567_89ab_cdef],
         dtype: 11,
         splits: [&[31, 32], &[41, 42, 43, 44]],
-        is_async: false,
+        is_async: Some(false),
     }
 }
 
@@ -138,7 +149,7 @@ unsafe fn make(construct: Construct, values: Values, peek: &Peek) -> Specimen {
             values.first_rank,
             values.rank_stride,
             values.group_size,
-            values.is_async,
+            values.is_async.unwrap_or(false),
         );
     }
     // SAFETY: inside the leaked memory.
