@@ -1,7 +1,7 @@
 //! # Definition
 //! Where the program itself spends the time of its steps: for each line of Python, the time in which the thread that runs
 //! the steps is in none of these: an operator, a call of the device's API, a wait for its next batch, a call on a file, a
-//! garbage collection. How long that is, is exact. Which line it is, is known at the moments at which the thread was
+//! garbage collection; nor is the thread that runs its backward passes, for which it waits. How long that is, is exact. Which line it is, is known at the moments at which the thread was
 //! sampled: a line has that share of the time which it has of the samples, so that lines sum to the time.
 //!
 //! `doing` is what the thread does there, as the system tells it: `running` (it runs, or could), `interpreter_lock` (another
@@ -23,7 +23,7 @@
 
 use crate::context::Shared;
 use crate::device_busy::busy_of;
-use crate::host_threads::{Doing as Does, MainThreads, Threads};
+use crate::host_threads::{BackwardThreads, Doing as Does, MainThreads, Threads};
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -178,7 +178,10 @@ fn host_time(context: &AnalysisContext<'_>, rank: u32) -> Option<HostTime> {
         .collect::<Vec<Span>>()
         .into_iter()
         .collect();
-    let known = thread.work().union(thread.doing(Does::Io)).union(&collections);
+    let mut known = thread.work().union(thread.doing(Does::Io)).union(&collections);
+    for other in context.get::<BackwardThreads>().of(track) {
+        known = known.union(&context.get::<Threads>().get(trace, other).work());
+    }
     let own = steps.subtract(&known);
     let is_inside = |sample: &&StackSample| crate::windows::contains(own.spans(), sample.time_ns);
     let samples: Vec<StackSample> = samples_of(trace, track).iter().filter(is_inside).copied().collect();
@@ -212,6 +215,7 @@ named_cells!(Doing);
 mod tests {
     use super::*;
     use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{Flow, FlowKind};
 
     fn lines(drawing: &str) -> Vec<String> {
         let line = |row: &HostLine| {
@@ -232,6 +236,26 @@ mod tests {
             lines(drawing),
             ["f.py(7): f running 3: 9000 ± 2598", "g.py(7): g sleep 1: 3000 ± 2598"],
             "parts sum to 12 us"
+        );
+    }
+
+    #[test]
+    fn a_backward_pass_on_a_thread_of_its_own_is_known_time() {
+        let drawing = "
+            rank 0 step      0000000000
+            rank 0 cpu 1     aa.......b
+            rank 0 cpu 2     ..ccccc...
+            rank 0 samples 1 ...F.F.fF.";
+        assert_eq!(lines(drawing), ["f.py(7): f sleep 3: 5250 ± 1515", "f.py(7): f running 1: 1750 ± 1515"]);
+        let mut trace = drawn(drawing);
+        let slice = |name| trace.slices.ids().find(|id| trace.slice_name(*id) == name).unwrap();
+        trace.flows.push(Flow { from: slice("a"), to: slice("c"), kind: FlowKind::ForwardBackward });
+        let rows = host_lines(&trace, &Selection::default());
+        let rows: Vec<_> = rows.iter().map(|row| (row.doing, row.samples, row.time_ns)).collect();
+        assert_eq!(
+            rows,
+            [(Doing::Running, 1, 1000), (Doing::Sleep, 1, 1000)],
+            "the thread waits for c, and 2 us are left"
         );
     }
 

@@ -8,10 +8,10 @@
 use crate::AnalysisContext;
 use crate::context::Shared;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{ProcessId, SliceId, SliceKind, Trace, Track, TrackId, TrackKind};
+use stepscope_trace::{FlowKind, ProcessId, SliceId, SliceKind, Trace, Track, TrackId, TrackKind};
 
 /// What a thread does, in the order in which one thing hides another at the same moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -117,22 +117,52 @@ fn of_lane(trace: &Trace, lane: TrackId) -> Thread {
     Thread { sets }
 }
 
+/// The threads on which the backward pass of what a thread ran takes place, by its first lane: PyTorch has one for each
+/// device, and who asks for the pass waits for it.
+pub(crate) struct BackwardThreads(BTreeMap<TrackId, BTreeSet<TrackId>>);
+
+impl Shared for BackwardThreads {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let trace = context.trace;
+        let thread = |slice: SliceId| first_lane(trace, trace.slices.track[slice.index()]);
+        let mut threads = BTreeMap::<TrackId, BTreeSet<TrackId>>::new();
+        for flow in trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward) {
+            let (from, to) = (thread(flow.from), thread(flow.to));
+            if from != to {
+                threads.entry(from).or_default().insert(to);
+            }
+        }
+        Self(threads)
+    }
+}
+
+impl BackwardThreads {
+    /// Those of a thread.
+    pub(crate) fn of(&self, first: TrackId) -> impl Iterator<Item = TrackId> {
+        self.0.get(&first).into_iter().flatten().copied()
+    }
+
+    fn has(&self, first: TrackId) -> bool {
+        self.0.values().any(|threads| threads.contains(&first))
+    }
+}
+
 /// The thread of each process that something is recorded of for the longest time: where the program runs. Collectives that
-/// a thread of the backend carries out are none of it.
+/// a thread of the backend carries out are none of it, and a thread that runs backward passes for others is not it.
 pub(crate) struct MainThreads(pub(crate) BTreeMap<ProcessId, TrackId>);
 
 impl Shared for MainThreads {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        Self(main_threads(context.trace))
+        Self(main_threads(context.trace, context.get()))
     }
 }
 
-fn main_threads(trace: &Trace) -> BTreeMap<ProcessId, TrackId> {
+fn main_threads(trace: &Trace, backward: &BackwardThreads) -> BTreeMap<ProcessId, TrackId> {
     let mut longest: BTreeMap<ProcessId, (i64, TrackId)> = BTreeMap::new();
     let is_thread = |track: &&(usize, &Track)| track.1.kind == TrackKind::Thread && track.1.lane == 0;
     for (at, track) in trace.tracks.iter().enumerate().filter(|row| is_thread(&row)) {
         let id = TrackId::from_index(at);
-        let recorded_ns = recorded_ns(trace, id);
+        let recorded_ns = if backward.has(id) { -1 } else { recorded_ns(trace, id) };
         let best = longest.entry(track.process).or_insert((recorded_ns, id));
         if recorded_ns > best.0 {
             *best = (recorded_ns, id);
@@ -242,13 +272,26 @@ pub(crate) fn sweep_innermost(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
     use proptest::prelude::*;
+    use stepscope_trace::Flow;
     use stepscope_trace::drawn::{drawn, drawn_with_collectives};
+
+    fn main(trace: &Trace) -> Vec<TrackId> {
+        AnalysisContext::new(trace, &Selection::default()).get::<MainThreads>().0.values().copied().collect()
+    }
+
+    #[test]
+    fn a_thread_that_runs_backward_passes_is_not_where_the_program_runs() {
+        let mut trace = drawn("rank 0 cpu 1 f.......\nrank 0 cpu 2 ..bbbbb.");
+        assert_eq!(main(&trace), [TrackId(1)]);
+        trace.flows.push(Flow { from: SliceId(0), to: SliceId(1), kind: FlowKind::ForwardBackward });
+        assert_eq!(main(&trace), [TrackId(0)]);
+    }
 
     #[test]
     fn what_a_backend_carries_out_is_not_where_the_program_runs() {
         let drawing = "rank 0 cpu 1 aa.a....\nrank 0 label 2 ..wwww.w";
-        let main = |trace: &Trace| main_threads(trace).into_values().collect::<Vec<_>>();
         assert_eq!(main(&drawn(drawing)), [TrackId(1)]);
         let works = [("w", SliceKind::Annotation, ("allreduce", "Float", Some(1), None))];
         assert_eq!(main(&drawn_with_collectives(drawing, &works)), [TrackId(0)]);
@@ -302,7 +345,7 @@ mod tests {
         assert_eq!(spans(Doing::Op), [(1_000, 6_000)]);
         assert_eq!(spans(Doing::HostSync), [(4_000, 5_000)]);
         assert_eq!(spans(Doing::Recorded), [(0, 9_000)]);
-        assert_eq!(main_threads(&trace)[&ProcessId(0)], TrackId(0));
+        assert_eq!(main(&trace), [TrackId(0)]);
         assert_eq!(first_lane(&trace, TrackId(1)), TrackId(0));
     }
 }

@@ -87,10 +87,12 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
         true => facts.communication(time.rank),
         false => IntervalSet::default(),
     };
-    // PyTorch's own Python between operators is no code that could be left out.
+    // PyTorch's own Python between operators is no code that could be left out; and who waits for a backward pass, which
+    // has a thread of its own where there is a device, waits for operators.
     let is_own = |sample: &StackSample| {
         let innermost = sample.stack.and_then(|stack| trace.stacks.frames(stack).next());
-        sample.doing != Doing::Running || innermost.is_none_or(|line| !trace.strings.get(line).starts_with("torch/"))
+        let not_own = if sample.doing == Doing::Running { "torch/" } else { "torch/autograd/" };
+        innermost.is_none_or(|line| !trace.strings.get(line).starts_with(not_own))
     };
     let samples: Vec<&StackSample> =
         time.samples.iter().filter(|sample| doing.contains(&sample.doing) && is_own(sample)).collect();
