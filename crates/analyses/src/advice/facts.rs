@@ -2,7 +2,7 @@
 
 use super::batch_waits::{BatchWaits, batch_waits};
 use super::kernel_work::{KernelWork, kernel_work};
-use super::loops::{Loop, loops};
+use super::loops::{LEAST_STEPS, Loop, loops};
 use super::pauses::{Pause, Pauses, pauses};
 use super::step_calls::{StepCall, step_calls};
 use super::step_operators::{StepOp, step_operators};
@@ -38,6 +38,8 @@ pub(super) const SHORT_EVENTS_THRESHOLD: f64 = 0.50;
 pub(super) struct Facts<'a> {
     /// By each analysis' own definition.
     pub(super) context: &'a AnalysisContext<'a>,
+    /// What devices are judged by: their work for complete steps, where [`is_of_steps`] says that these can be.
+    pub(super) of_devices: &'a AnalysisContext<'a>,
     pub(super) trace: &'a Trace,
     pub(super) selection: Selection,
     devices: Vec<TemporalBreakdown>,
@@ -54,18 +56,34 @@ pub(super) struct Facts<'a> {
     step_calls: OnceCell<Vec<Vec<StepCall>>>,
 }
 
+/// Whether devices are judged by their work for the complete steps: the ranks have enough of these, and something else takes
+/// a part of the devices' time that matters. Most often that is what is set up before the first step, which says nothing of
+/// a longer job.
+pub(super) fn is_of_steps(context: &AnalysisContext<'_>) -> bool {
+    let steps_ns = |rank: u32| {
+        let steps = context.selection.of_rank(rank);
+        let steps: Vec<Span> = steps.complete_steps(context.trace).map(|step| step.span).collect();
+        (steps.len() >= LEAST_STEPS).then(|| IntervalSet::from_unsorted(steps).total_ns())
+    };
+    let rows = temporal_breakdown::rows(context);
+    let parts: Option<Vec<bool>> =
+        rows.iter().map(|row| Some(steps_ns(row.rank)? < row.span_ns - row.span_ns / IDLE_PART_OF_WINDOW)).collect();
+    parts.is_some_and(|is_less| is_less.contains(&true))
+}
+
 /// The longest of some device events, by rank and device.
 type LongestEvents = FxHashMap<(u32, i64), SliceId>;
 
 impl<'a> Facts<'a> {
-    /// Nothing computed yet but the time of devices.
-    pub(super) fn new(context: &'a AnalysisContext<'a>) -> Self {
+    /// Nothing computed yet but the time of devices, which are judged by a context of their own.
+    pub(super) fn new(context: &'a AnalysisContext<'a>, of_devices: &'a AnalysisContext<'a>) -> Self {
         let is_judged = |device: &TemporalBreakdown| device.span_ns - device.idle_ns >= LEAST_WORK_NS;
         Self {
             context,
+            of_devices,
             trace: context.trace,
             selection: context.selection.clone(),
-            devices: temporal_breakdown::rows(context).into_iter().filter(is_judged).collect(),
+            devices: temporal_breakdown::rows(of_devices).into_iter().filter(is_judged).collect(),
             pauses: OnceCell::new(),
             launches: OnceCell::new(),
             kernels: OnceCell::new(),
@@ -94,19 +112,19 @@ impl<'a> Facts<'a> {
         let devices = self.devices()?;
         let is_asked = |device: &TemporalBreakdown| device.idle_ns > device.span_ns / IDLE_PART_OF_WINDOW;
         let is_any = devices.iter().any(is_asked);
-        let rows = self.pauses.get_or_init(|| if is_any { pauses(self.context, devices) } else { Vec::new() });
+        let rows = self.pauses.get_or_init(|| if is_any { pauses(self.of_devices, devices) } else { Vec::new() });
         Ok(devices.iter().zip(rows).filter(move |(device, _)| is_asked(device)))
     }
 
     /// The same devices, each with its kernels.
     pub(super) fn kernels(&self) -> Result<impl Iterator<Item = (&TemporalBreakdown, &KernelWork)>, Lacks> {
         let devices = self.devices()?;
-        Ok(devices.iter().zip(self.kernels.get_or_init(|| kernel_work(self.context, devices))))
+        Ok(devices.iter().zip(self.kernels.get_or_init(|| kernel_work(self.of_devices, devices))))
     }
 
     /// All launches of a rank.
     pub(super) fn launches(&self, rank: u32) -> Option<&LaunchStatistics> {
-        let rows = self.launches.get_or_init(|| launch_statistics(self.trace, &self.selection));
+        let rows = self.launches.get_or_init(|| launch_statistics(self.trace, self.of_devices.selection));
         rows.iter().find(|row| row.rank == rank && row.name.is_none())
     }
 
@@ -163,7 +181,7 @@ impl<'a> Facts<'a> {
         if !self.trace.has_shapes() {
             return Err(Lacks("no shapes of operators' inputs"));
         }
-        let rows = self.rooflines.get_or_init(|| roofline::rows_of_ranks(self.context, GroupBy::Shapes));
+        let rows = self.rooflines.get_or_init(|| roofline::rows_of_ranks(self.of_devices, GroupBy::Shapes));
         let is_modeled = rows.iter().any(|(_, row)| row.modeled_ns > 0);
         is_modeled.then_some(rows.as_slice()).ok_or(Lacks("no work whose roofline time is known"))
     }

@@ -31,7 +31,7 @@ fn judge(facts: &Facts) -> Judged {
     if !rows.iter().any(is_suspect) {
         return Ok(Vec::new());
     }
-    let use_of_devices = gpu_utilization::rows(facts.context);
+    let use_of_devices = gpu_utilization::rows(facts.of_devices);
     Ok(rows.into_iter().filter_map(|(device, work)| of_device(facts, device, work, &use_of_devices)).collect())
 }
 

@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(facts: &Facts) -> Judged {
     let suspects: Vec<_> = facts.pauses()?.filter(|(device, pauses)| row_of(device, pauses).is_some()).collect();
-    let waits = if suspects.is_empty() { Vec::new() } else { synchronizations::rows(facts.context) };
+    let waits = if suspects.is_empty() { Vec::new() } else { synchronizations::rows(facts.of_devices) };
     Ok(suspects.into_iter().filter_map(|(device, pauses)| of_device(facts, device, pauses, &waits)).collect())
 }
 

@@ -182,7 +182,7 @@ mod tests {
             let selection = Selection { group_by: Some(GroupBy::Properties), ..Selection::default() };
             let plain = Selection::default();
             let context = AnalysisContext::new(&trace, &plain);
-            let facts = Facts::new(&context);
+            let facts = Facts::new(&context, &context);
             let Ok(mut found) = facts.kernels() else { return Ok(()) };
             let work = found.next().expect("one device").1;
             let is_thin = |row: &&Kernel| row.kind == DeviceEventClass::Compute && row.blocks_per_sm.is_some_and(|of| of < 1.0);

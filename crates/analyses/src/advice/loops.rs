@@ -14,7 +14,7 @@ pub(super) const THRESHOLD: f64 = 0.04;
 /// And in time.
 const LEAST_NS: i64 = 1_000_000;
 /// With fewer steps nobody knows what is a habit.
-const LEAST_STEPS: usize = 5;
+pub(super) const LEAST_STEPS: usize = 5;
 
 /// The steps of one process.
 pub(super) struct Loop {
@@ -88,6 +88,20 @@ impl Loop {
     pub(super) fn step_at(&self, at_ns: i64) -> Option<usize> {
         let at = self.steps.partition_point(|step| step.span.end_ns <= at_ns);
         self.steps.get(at).filter(|step| step.span.contains(at_ns)).map(|_| at)
+    }
+
+    /// How long each step takes its device or its host, whichever is longer. The host runs ahead of the device until a queue
+    /// is full: the first steps are short, and later ones wait for the work of those before.
+    pub(super) fn paces(&self, trace: &Trace) -> Vec<i64> {
+        let mut worked = vec![Vec::new(); self.steps.len()];
+        for event in trace.device_events.iter().filter(|event| trace.devices[event.device.index()].rank == self.rank) {
+            let step = event.launch.and_then(|launch| self.step_at(trace.slices.start_ns[launch.index()]));
+            step.into_iter().for_each(|step| worked[step].push(trace.slices.span(event.slice)));
+        }
+        let pace = |(step, spans): (&Step, Vec<Span>)| {
+            step.span.duration_ns().max(IntervalSet::from_unsorted(spans).total_ns())
+        };
+        self.steps.iter().zip(worked).map(pace).collect()
     }
 
     /// Where a step begins: the label that marks it, where there is one.

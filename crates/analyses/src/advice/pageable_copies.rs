@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(facts: &Facts) -> Judged {
     let devices = facts.devices()?;
-    let rows = copies(facts.trace, &facts.selection);
+    let rows = copies(facts.trace, facts.of_devices.selection);
     if !rows.is_empty() && rows.iter().all(|row| row.is_pageable.is_none()) {
         return Err(Lacks("copies do not say whether memory is pinned"));
     }
@@ -37,7 +37,7 @@ fn pageable(facts: &Facts, device: &TemporalBreakdown) -> IntervalSet {
         let of = &trace.devices[event.device.index()];
         event.is_pageable == Some(true) && (of.rank, of.ordinal) == (device.rank, device.device)
     };
-    let events = facts.selection.device_events(trace).filter(is_it);
+    let events = facts.of_devices.selection.device_events(trace).filter(is_it);
     IntervalSet::from_unsorted(events.map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>())
 }
 

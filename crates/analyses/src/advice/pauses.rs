@@ -182,7 +182,7 @@ mod tests {
             let trace = drawn_us(&drawing, column_us);
             let selection = Selection::default();
             let context = AnalysisContext::new(&trace, &selection);
-            let facts = Facts::new(&context);
+            let facts = Facts::new(&context, &context);
             let Ok(found) = facts.pauses() else { return Ok(()) };
             for (device, pauses) in found {
                 let by_cause: i64 = pauses.by_cause.iter().map(|pause| pause.total_ns).sum();

@@ -37,7 +37,8 @@ fn judge(facts: &Facts) -> Judged {
 fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let trace = facts.trace;
     let judged: Vec<usize> = (WARM_UP..of.steps.len()).collect();
-    let dur_ns = |step: &usize| of.steps[*step].span.duration_ns();
+    let paces = of.paces(trace);
+    let dur_ns = |step: &usize| paces[*step];
     let quarter = judged.len() / 4;
     let (first, last) = (&judged[..quarter], &judged[judged.len() - quarter..]);
     let median_of = |steps: &[usize]| median(steps.iter().map(dur_ns));
@@ -141,6 +142,25 @@ mod tests {
                 "10000 of 40400 bound high: Steps get slower: the median of the last quarter is 2.00 ms, that of the first 1.20 ms (66.7 % more). What grows is the number of operators in a step: 7 against 3.",
             ],
         );
+    }
+
+    #[test]
+    fn a_host_that_runs_ahead_of_its_device_at_first_does_not_get_slower() {
+        // Eight short steps fill the queue; then each waits until the device has done the work of another.
+        let (short, long) = (("C....", 8), ("C.........wwwww.....", 20));
+        let steps = [short, long].into_iter().flat_map(|(cells, count)| vec![cells; count]).collect::<Vec<_>>();
+        let row = |from: char, to: char| {
+            let cells =
+                |cells: &&str| cells.chars().map(|cell| if cell == from { to } else { '.' }).collect::<String>();
+            steps.iter().map(cells).collect::<Vec<_>>()
+        };
+        let marks = (0..steps.len()).map(|at| (at % 10).to_string().repeat(steps[at].len())).collect::<String>();
+        let launches = row('C', 'C').join("|");
+        let (waits, kernels) = (row('w', 's').concat(), vec!["C".repeat(16); steps.len()].join("|"));
+        let drawing = format!(
+            "rank 0 step {marks}\nrank 0 launch 1 {launches}\nrank 0 sync 1 {waits}\nrank 0 stream 7 .{kernels}\n"
+        );
+        check(&drawn_us(&drawing, 100), "step.slower", &[]);
     }
 
     #[test]

@@ -118,6 +118,20 @@ fn every_rule_stands_in_the_documentation() {
 }
 
 #[test]
+fn what_a_device_waits_for_before_the_first_step_is_not_judged() {
+    let steps: String = (0..8).map(|step| step.to_string().repeat(5)).collect();
+    let waits = ".".repeat(14);
+    let work =
+        format!("rank 0 launch 1 C{waits}{}\nrank 0 stream 7 .C{waits}{}\n", "C....".repeat(8), "CCCCC|".repeat(8));
+    let rules = |drawing: &str| {
+        let rows = advice(&drawn_ms(drawing), &Selection::default());
+        rows.iter().map(|row| row.rule.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(rules(&work), ["device.queue_wait"]);
+    assert_eq!(rules(&format!("rank 0 step .{waits}{steps}\n{work}")), [""; 0]);
+}
+
+#[test]
 fn what_gains_most_comes_first_and_what_gains_nobody_knows_last() {
     let trace = drawn_ms("rank 0 stream 7 CCCC.....C\nrank 0 stream 9 ....NNN...");
     let rules: Vec<&str> = advice(&trace, &Selection::default()).iter().map(|row| row.rule.as_str()).collect();
