@@ -23,14 +23,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from insight.job import WARMUP
 from insight.planted import all_planted
 
 JOB = Path(__file__).resolve().parent / "insight" / "job.py"
 STEPSCOPE = [sys.executable, "-m", "stepscope"]
 # A recorded job and its import of PyTorch, on a busy machine.
 TIMEOUT_S = 300
-# Steps that warm up.
-WARMUP = 3
 # Estimates of a gain that are no upper bounds.
 FORECASTS = ("removal", "replay")
 
@@ -52,6 +51,8 @@ def main():
     jobs = [
         job for job in all_planted().values() if not words or any(word in f"{job.kind}.{job.name}" for word in words)
     ]
+    if not arguments.list and not has_gpu():
+        jobs = [job for job in jobs if not job.needs_gpu]
     if arguments.list:
         for job in jobs:
             print(f"{job.kind:14} {job.name:26} {' '.join(job.classes) or '-':44} {job.run.__doc__.splitlines()[0]}")
@@ -225,6 +226,12 @@ def summary(results, seeds, rounds):
     load = statistics.median(result["load"] for result in results)
     lines += [f"- load of the machine for each core, before a job: median {load:.1f}"]
     return "\n".join(lines)
+
+
+def has_gpu():
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def environment():

@@ -135,16 +135,35 @@ def copied_bytes(check, theirs, ours):
 
 
 def graph_nodes(check, theirs, ours):
-    """How many nodes each CUDA graph has, and how often they ran. Ids of graphs and nodes differ between processes."""
+    """How many nodes each CUDA graph has, and how often they ran. Ids of graphs and nodes differ between processes. Where
+    torch.profiler tells no nodes, as with CUDA 13.0, each launch of a graph has to run as many as it does there."""
 
-    def key_of(trace):
+    def nodes(trace):
         nodes = defaultdict(Counter)
         for work in trace.work:
-            if work.args.get("graph node id"):
-                nodes[work.args.get("graph id")][work.args["graph node id"]] += 1
+            if _node(work):
+                nodes[work.args.get("graph id")][_node(work)] += 1
         return Counter((f"{len(of_graph)} nodes", f"{sum(of_graph.values())} runs") for of_graph in nodes.values())
 
-    return _each_round(check, theirs, ours, "graph nodes", key_of)
+    def launches(trace):
+        launches, strays = defaultdict(list), 0
+        for work in trace.work:
+            if work.launch is not None and "GraphLaunch" in work.launch.name:
+                launches[work.launch.args.get("correlation")].append(work)
+            elif _node(work):
+                strays += 1
+        # Each node runs once in a launch: told twice, it is one.
+        sizes = [len({_node(work) or (at,) for at, work in enumerate(works)}) for works in launches.values()]
+        return Counter(f"{size} nodes" for size in sizes) + Counter({"nodes without a graph's launch": strays})
+
+    has_none = not any(_node(work) for trace in theirs for work in trace.work)
+    is_launched = any(launches(trace) for trace in theirs)
+    key_of, what = (launches, "launches of graphs") if has_none and is_launched else (nodes, "graph nodes")
+    return _each_round(check, theirs, ours, what, key_of)
+
+
+def _node(work):
+    return work.args.get("graph node id")
 
 
 # Threads of libraries ask these again and again until something is done: NCCL's watchdog, most of all.

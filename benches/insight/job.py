@@ -16,6 +16,8 @@ from pathlib import Path
 
 # A rank that waits for one that does not come gives up after this.
 COLLECTIVE_TIMEOUT_S = 6
+# Steps that warm up.
+WARMUP = 3
 # All ranks together have this long.
 JOB_TIMEOUT_S = 240
 
@@ -35,10 +37,20 @@ class Job:
     def steps(self, batches=None):
         """The numbers of the steps, or what `batches` gives for each, which it must do as often as there are steps."""
         batches = iter(range(self.count) if batches is None else batches)
-        for _ in range(self.count):
+        for number in range(self.count):
             begin_ns = time.perf_counter_ns()
             yield next(batches)
+            if number + 1 in (WARMUP, self.count):
+                wait_for_device()
             self.step_ns.append(time.perf_counter_ns() - begin_ns)
+
+
+def wait_for_device():
+    """A GPU works beside the host: what was enqueued belongs to the steps that did so."""
+    import torch
+
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def main():

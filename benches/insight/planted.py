@@ -18,6 +18,7 @@ FILES = (
     "ranks",
     "hangs",
     "devices",
+    "gpu",
     "compound",
     "controls",
 )
@@ -53,6 +54,11 @@ class Planted:
     is_simulated: bool = False
     # Codes and places of a second fault.
     second: typing.Optional[tuple] = None
+
+    @property
+    def needs_gpu(self):
+        """It runs on a real GPU only."""
+        return _file_of(self.run) == "gpu"
 
     def found(self, rows):
         """The numbers of the first row that names the fault with its place, and of the first with the right rule. With two
@@ -92,7 +98,7 @@ def fault(*classes, names=(), anywhere=False, rank=None, ranks=1, steps=60, step
 
 def control(*, ranks=1, steps=60):
     """Declares a healthy job."""
-    return lambda run: _add(run, (), (), None, ranks, steps, None, False)
+    return lambda run: _add(run, (), (), None, ranks, steps, None, False, kind="controls")
 
 
 def simulated(*classes, names=(), anywhere=False, steps=24, step_time="median"):
@@ -108,12 +114,16 @@ def compound(first, second, steps=60, is_simulated=False):
 
 
 def _add(run, classes, places, rank, ranks, steps, step_time, fails, is_simulated=False, kind=None, second=None):
-    name, kind = run.__name__, kind or os.path.basename(inspect.getsourcefile(run)).removesuffix(".py")
+    name, kind = run.__name__, kind or _file_of(run)
     assert name not in _planted, f"two jobs are called {name}"
     _planted[name] = Planted(
         name, kind, run, classes, places, rank, ranks, steps, step_time, fails, is_simulated, second
     )
     return run
+
+
+def _file_of(run):
+    return os.path.basename(inspect.getsourcefile(run)).removesuffix(".py")
 
 
 def all_planted():

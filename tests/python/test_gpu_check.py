@@ -211,6 +211,25 @@ def test_graphs_are_told_apart_by_their_nodes_and_not_by_their_ids():
     assert compare(theirs, other)["graph nodes"].status == FAILS
 
 
+def test_nodes_that_torch_does_not_tell_have_to_be_as_many_as_each_launch_runs():
+    def launched(name, correlation, nodes):
+        launch = trace.Range(name, 0, 1, (1, 1), {"correlation": correlation})
+        told = [{"graph id": 3, "graph node id": node} if node else {} for node in nodes]
+        works = [work(correlation=correlation, **fields) for fields in told]
+        for row in works:
+            row.launch = launch
+        return works
+
+    theirs = [trace.Trace(work=launched("cudaGraphLaunch", 1, [None] * 3) + launched("cudaLaunchKernel", 2, [None]))]
+    kernel = launched("cudaLaunchKernel", 8, [None])
+    same = [trace.Trace(work=launched("cudaGraphLaunch", 7, [31, 32, 33]) + kernel)]
+    twice = [trace.Trace(work=launched("cudaGraphLaunch", 7, [31, 32, 32]) + kernel)]
+    stray = [trace.Trace(work=launched("cudaGraphLaunch", 7, [31, 32, 33]) + launched("cudaLaunchKernel", 8, [34]))]
+    assert compare(theirs, same)["graph nodes"].status == HOLDS
+    assert compare(theirs, twice)["graph nodes"].status == FAILS
+    assert compare(theirs, stray)["graph nodes"].status == FAILS
+
+
 def answer(profilers, step_ns, plain_ns=1000, after_ns=1000):
     """What a process answers: two rounds of each profiler, of which the first is slow."""
     seconds = {"start_s": 0.1, "stop_s": 0.25, "save_s": 0.5, "trace_bytes": 7}

@@ -10,8 +10,11 @@ EXPECTED = ("ops", "kernels", "durations", "launch shapes", "occupancy", "launch
 
 @contextmanager
 def ready(torch, device):
-    if device == "cuda" and not torch.utils._triton.has_triton():
-        raise Unavailable("Triton is not installed, or does not know this GPU")
+    if device == "cuda":
+        from torch.utils._triton import has_triton
+
+        if not has_triton():
+            raise Unavailable("Triton is not installed, or does not know this GPU")
     torch.manual_seed(0)
     nn = torch.nn
     layers = [nn.Linear(128, 512), nn.GELU(), nn.LayerNorm(512), nn.Linear(512, 128)]

@@ -159,8 +159,10 @@ fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// The facts that a person looks for first, then the devices that did something; all known ones when none did.
+/// The facts that a person looks for first, then the devices that did something; all known ones when none did; when none is
+/// known, those that the machine has.
 fn environment(trace: &Trace, devices: &[DeviceTime]) -> Vec<Fact> {
+    const NOT_RECORDED: &str = "GPU (not recorded)";
     const SHOWN: [(&str, &str); 8] = [
         ("host", "host"),
         ("host_name", "host"),
@@ -169,7 +171,7 @@ fn environment(trace: &Trace, devices: &[DeviceTime]) -> Vec<Fact> {
         ("torch_version", "PyTorch"),
         ("cuda_version", "CUDA"),
         ("nccl_version", "NCCL"),
-        ("gpus", "GPU (not recorded)"),
+        ("gpus", NOT_RECORDED),
     ];
     let value_of = |key: &str| trace.facts.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
     let fact = |(key, name): &(&str, &'static str)| Some(Fact { name, value: value_of(key)? });
@@ -177,6 +179,9 @@ fn environment(trace: &Trace, devices: &[DeviceTime]) -> Vec<Fact> {
     let used = devices.iter().filter_map(|device| device.name.clone());
     let known = trace.devices.iter().filter_map(|device| device.name.clone());
     let names: Vec<String> = if devices.is_empty() { known.collect() } else { used.collect() };
+    if !names.is_empty() {
+        shown.retain(|fact| fact.name != NOT_RECORDED);
+    }
     let mut counted: Vec<(String, usize)> = Vec::new();
     for name in names {
         match counted.iter_mut().find(|(known, _)| *known == name) {
