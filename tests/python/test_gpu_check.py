@@ -16,6 +16,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 KINETO = CHECKOUT / "tests" / "fixtures" / "kineto"
 TRACES = ("a100_alexnet_sync.json.gz", "a100_event_sync_multi_stream.json.gz")
+RUNS = sorted(path.parent for path in (CHECKOUT / "tests" / "fixtures" / "gpu").glob("*/torch.json.gz"))
 
 sys.path.insert(0, str(CHECKOUT / "benches"))
 from gpu import check, checks, cost, fixtures, planted, report, runner, self_test, trace, workloads  # noqa: E402
@@ -198,6 +199,19 @@ def test_calls_that_ask_whether_something_is_done_are_as_often_as_there_is_time(
     theirs = called("cudaLaunchKernel", "cudaEventQuery", "cudaEventQuery")
     assert compare(theirs, called("cudaLaunchKernel", "cudaEventQuery"))["calls"].status == HOLDS
     assert compare(theirs, called("cudaEventQuery", "cudaEventQuery"))["calls"].status == FAILS
+
+
+@pytest.mark.parametrize("folder", RUNS, ids=[folder.name for folder in RUNS])
+def test_a_run_of_a_real_gpu_is_what_torch_profiler_recorded_of_the_same_steps(folder, stepscope, tmp_path):
+    """But for durations: several workloads were recorded at once."""
+    stepscope("convert", folder / "run", "-o", tmp_path / "trace.json")
+    theirs = trace.read(folder / "torch.json.gz")
+    expected = [check for check in workloads.expected(folder.name) if check not in ("durations", "memsets")]
+    found = compare(theirs, trace.read(tmp_path / "trace.json"), expected)
+    assert [outcome for outcome in found.values() if not outcome.is_good and outcome.check != "durations"] == []
+    assert found["clock"].status == found["streams"].status == HOLDS
+    named = runner.findings([folder / "run"], runner.APART)
+    assert named.status == HOLDS, named.says
 
 
 def test_graphs_are_told_apart_by_their_nodes_and_not_by_their_ids():
