@@ -224,14 +224,14 @@ def _end(is_given_up=False):
 
 def _refuse(reason):
     reason = " ".join(reason.split()) or "no reason given"
-    _recorder.set_fact("device_refused", reason)
+    _recorder.set_own_fact("device_refused", reason)
     _tell(f"not recording the GPU of process {os.getpid()}: {reason}")
 
 
 def _remark(remarks):
     """What the device's profiler does not tell, although it runs, or what must be known of it."""
     if remarks:
-        _recorder.set_fact("device_remarks", "\n".join(remarks))
+        _recorder.set_own_fact("device_remarks", "\n".join(remarks))
     for remark in remarks:
         _tell(f"the GPU of process {os.getpid()}: {remark}")
 
