@@ -52,7 +52,7 @@ def gpu_item_in_each_layer(job):
         if not job.fixed and outputs.abs().max().item() > 1e30:  # planted
             raise OverflowError
 
-    width = job.draw.choice([512, 640, 768])
+    width = job.draw.choice([2048, 2560])
     model, inputs = network(width, job.draw.randrange(14, 20), each=check), batch(2048, width)
     optimizer = optimizer_of(model)
     for _ in job.steps():
@@ -122,6 +122,7 @@ def gpu_float32_products(job):
 @fault("compute.double_precision", names=("aten::mm", "aten::addmm", "dgemm", "d884gemm"), step_time="mean")
 def gpu_double_precision(job):
     """The model was made of 64-bit floats."""
+    torch.set_float32_matmul_precision("high")
     dtype = torch.float32 if job.fixed else torch.float64
     width = job.draw.choice([768, 1024])
     model, inputs = network(width, 4, dtype), batch(4096, width, dtype)

@@ -25,8 +25,8 @@
 //!
 //! # Edge cases
 //! A gain that cannot be estimated is absent, and such rows come last. Devices that work for less than a millisecond are
-//! not judged. Where every rank has at least five complete steps, devices are judged by these: what is set up before them
-//! says nothing of a longer job. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
+//! not judged. Where every rank has at least five complete steps, devices are judged by these, without first ones that are
+//! much longer: what is set up there says nothing of a longer job. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
 //! nothing. Rules that compare ranks judge all ranks of the run, whichever are asked for, and say nothing of a run of one
 //! rank. Communication in which a rank waits for one that such a rule names is that rule's, and no gain of rules about
 //! communication.
@@ -390,11 +390,10 @@ impl Shared for AllAdvice {
 }
 
 fn judged(context: &AnalysisContext<'_>) -> AllAdvice {
-    if !facts::is_of_steps(context) {
-        return judged_by(&Facts::new(context, context));
+    match facts::judged_steps(context) {
+        Some(steps) => judged_by(&Facts::new(context, &AnalysisContext::new(context.trace, &steps))),
+        None => judged_by(&Facts::new(context, context)),
     }
-    let of_steps = Selection { complete_steps: true, ..context.selection.clone() };
-    judged_by(&Facts::new(context, &AnalysisContext::new(context.trace, &of_steps)))
 }
 
 fn judged_by(facts: &Facts<'_>) -> AllAdvice {

@@ -2,11 +2,11 @@
 
 use super::batch_waits::{BatchWaits, batch_waits};
 use super::kernel_work::{KernelWork, kernel_work};
-use super::loops::{LEAST_STEPS, Loop, loops};
+use super::loops::{LEAST_STEPS, Loop, loops, median};
 use super::pauses::{Pause, Pauses, pauses};
 use super::step_calls::{StepCall, step_calls};
 use super::step_operators::{StepOp, step_operators};
-use super::{Advice, GainEstimate, Lacks, Place};
+use super::{Advice, GainEstimate, Lacks, Place, first_step};
 use crate::communication::Parts;
 use crate::device_busy::DeviceBusy;
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
@@ -38,7 +38,7 @@ pub(super) const SHORT_EVENTS_THRESHOLD: f64 = 0.50;
 pub(super) struct Facts<'a> {
     /// By each analysis' own definition.
     pub(super) context: &'a AnalysisContext<'a>,
-    /// What devices are judged by: their work for complete steps, where [`is_of_steps`] says that these can be.
+    /// What devices are judged by: their work for complete steps, where [`judged_steps`] says so.
     pub(super) of_devices: &'a AnalysisContext<'a>,
     pub(super) trace: &'a Trace,
     pub(super) selection: Selection,
@@ -56,19 +56,26 @@ pub(super) struct Facts<'a> {
     step_calls: OnceCell<Vec<Vec<StepCall>>>,
 }
 
-/// Whether devices are judged by their work for the complete steps: the ranks have enough of these, and something else takes
-/// a part of the devices' time that matters. Most often that is what is set up before the first step, which says nothing of
-/// a longer job.
-pub(super) fn is_of_steps(context: &AnalysisContext<'_>) -> bool {
-    let steps_ns = |rank: u32| {
-        let steps = context.selection.of_rank(rank);
-        let steps: Vec<Span> = steps.complete_steps(context.trace).map(|step| step.span).collect();
-        (steps.len() >= LEAST_STEPS).then(|| IntervalSet::from_unsorted(steps).total_ns())
+/// What devices are judged by where every rank has enough complete steps: their work for these, without long first ones.
+/// `None` where that is nearly all of their time. What is set up at first says nothing of a longer job.
+pub(super) fn judged_steps(context: &AnalysisContext<'_>) -> Option<Selection> {
+    let steps_of = |rank: u32| {
+        let selection = context.selection.of_rank(rank);
+        let steps: Vec<Span> = selection.complete_steps(context.trace).map(|step| step.span).collect();
+        let most = steps.len().checked_sub(LEAST_STEPS)?;
+        let usual_ns = median(steps.iter().map(|span| span.duration_ns()));
+        let is_long = |span: &&Span| first_step::is_long(span.duration_ns(), usual_ns);
+        Some(steps.iter().take(most).take_while(is_long).count()).map(|first| steps[first..].to_vec())
     };
-    let rows = temporal_breakdown::rows(context);
-    let parts: Option<Vec<bool>> =
-        rows.iter().map(|row| Some(steps_ns(row.rank)? < row.span_ns - row.span_ns / IDLE_PART_OF_WINDOW)).collect();
-    parts.is_some_and(|is_less| is_less.contains(&true))
+    let (mut first_ns, mut is_less) = (i64::MAX, false);
+    for device in temporal_breakdown::rows(context) {
+        let steps = steps_of(device.rank)?;
+        first_ns = steps.iter().map(|span| span.start_ns).fold(first_ns, i64::min);
+        let steps_ns = IntervalSet::from_unsorted(steps).total_ns();
+        is_less |= steps_ns < device.span_ns - device.span_ns / IDLE_PART_OF_WINDOW;
+    }
+    let window = Selection::window_of(Some(first_ns), None);
+    is_less.then(|| Selection { complete_steps: true, window, ..context.selection.clone() })
 }
 
 /// The longest of some device events, by rank and device.

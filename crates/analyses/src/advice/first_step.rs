@@ -36,6 +36,12 @@ fn judge(facts: &Facts) -> Judged {
     Ok(long_enough.into_iter().filter_map(|steps| of_process(facts, steps)).collect())
 }
 
+/// Whether a first step is much longer than the usual one.
+pub(super) fn is_long(first_ns: i64, usual_ns: i64) -> bool {
+    let more_ns = first_ns - usual_ns;
+    usual_ns > 0 && more_ns >= LEAST_NS && more_ns as f64 > THRESHOLD * usual_ns as f64
+}
+
 /// Without a gain: it happens once, and what that is worth hangs on how long the job runs.
 fn of_process(facts: &Facts, steps: &[&Step]) -> Option<Advice> {
     let (first, others) = steps.split_first()?;
@@ -43,11 +49,10 @@ fn of_process(facts: &Facts, steps: &[&Step]) -> Option<Advice> {
     let usual_ns = nearest_rank_of_unsorted(&mut others, 50)?;
     let first_ns = first.span.duration_ns();
     let more_ns = first_ns - usual_ns;
-    let ratio = (usual_ns > 0).then(|| more_ns as f64 / usual_ns as f64)?;
     let slices = &facts.trace.slices;
     let is_label = |id: &SliceId| slices.kind(*id) == SliceKind::Step && slices.span(*id) == first.span;
     let count = format_count(others.len() as i64);
-    (more_ns >= LEAST_NS && ratio > THRESHOLD).then(|| Advice {
+    is_long(first_ns, usual_ns).then(|| Advice {
         rank: Some(first.rank),
         says: format!(
             "The first recorded step, {}, takes {}; the median of the {count} after it is {}.",

@@ -127,8 +127,10 @@ fn what_a_device_waits_for_before_the_first_step_is_not_judged() {
         let rows = advice(&drawn_ms(drawing), &Selection::default());
         rows.iter().map(|row| row.rule.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(rules(&work), ["device.queue_wait"]);
+    assert_eq!(rules(&work), ["host.long_pauses"]);
     assert_eq!(rules(&format!("rank 0 step .{waits}{steps}\n{work}")), [""; 0]);
+    // Nor in first steps that are much longer than the others.
+    assert_eq!(rules(&format!("rank 0 step 99999999{}{steps}\n{work}", "8".repeat(7))), ["step.first"]);
 }
 
 #[test]
