@@ -28,8 +28,9 @@ from stepscope.profiler._activities import experimental_values
 
 fixture = json.load(gzip.open(sys.argv[1], "rt"))
 base_ns = 1_750_000_000_000_000_000
-thread = {"system": threading.get_native_id(), "handle": threading.get_ident() & 0xFFFFFFFF}[sys.argv[2]]
-thread -= (1 << 32) * (sys.argv[2] == "handle" and thread >= 1 << 31)  # As a signed number, like Kineto's.
+handle = threading.get_ident() & 0xFFFFFFFF
+handle -= (1 << 32) * (handle >= 1 << 31)  # As a signed number, like Kineto's, which may write how large it is.
+thread = {"system": threading.get_native_id(), "handle": handle, "magnitude": abs(handle)}[sys.argv[2]]
 
 class Session:
     def __init__(self, activities, experimental_config):
@@ -98,7 +99,7 @@ def essence(row):
     return (row["name"], row["dur"], *(json.dumps(args.get(key)) for key in keys))
 
 
-@pytest.mark.parametrize("thread", ["system", "handle"])
+@pytest.mark.parametrize("thread", ["system", "handle", "magnitude"])
 def test_a_session_becomes_part_of_the_run(tmp_path, checkout, thread):
     told = record(tmp_path, checkout, PROGRAM, thread)
     assert told.stdout.splitlines() == ["prepared stepscope gpu", "stopped"], told.stderr

@@ -9,7 +9,8 @@ import runs
 from insight.job import simulated
 from insight.planted import all_planted
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches"
+CHECKOUT = Path(__file__).resolve().parents[2]
+BENCHES = CHECKOUT / "benches"
 JOBS = all_planted()
 SIMULATED = [name for name, job in JOBS.items() if job.is_simulated]
 REAL = ["gc_every_step", "tiny_operators", "optimizer_for_loop", "sleep_in_step", "python_loop", "no_workers"]
@@ -36,6 +37,23 @@ def test_a_fault_of_a_simulated_device_is_named_first(tmp_path, name, seed):
     found, _ = job.found(rows)
     assert found is not None, rows
     assert found <= (2 if job.second else 1), rows
+
+
+ON_A_GPU = {
+    "gpu_cache_emptied": ("memory.device_allocations", "cudaMalloc"),
+    "gpu_float32_products": ("compute.tensor_cores", "aten::mm"),
+    "gpu_pageable_batches": ("copy.pageable", "12 copies"),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_a_fault_that_a_real_gpu_had_is_named_first(name):
+    """And what only looks like a fault is not: the first second, in which CUDA is set up; the thread of backward passes,
+    for which the loop waits; the host, which runs ahead until the device's queue is full."""
+    rows = advice(CHECKOUT / "tests" / "fixtures" / "gpu" / "faults" / f"{name}.json.gz")
+    rule, told = ON_A_GPU[name]
+    assert rows[0]["rule"] == rule and told in rows[0]["says"], rows[0]
+    assert {"host.long_pauses", "host.lock_wait", "step.slower"}.isdisjoint(row["rule"] for row in rows), rows
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ fn merge_torch_session(
 fn add_activities(found: &mut Activities, shift_ns: i64, device_type: u8, capture: &mut Capture) {
     let first_name = capture.names.len() as u32;
     capture.names.append(&mut found.names);
-    let threads: Vec<Option<u32>> = found.threads.iter().map(|tid| thread_of(*tid, capture)).collect();
+    let threads: Vec<Option<u32>> = found.threads.iter().map(|tid| thread_of(*tid, &mut capture.threads)).collect();
     // The ids of several sessions may not be alike. Events are numbered by the call that records them.
     let used = capture.device.iter().filter_map(|activity| match activity.record {
         ActivityRecord::Call(call) => Some(call.correlation),
@@ -175,20 +175,22 @@ fn add_activities(found: &mut Activities, shift_ns: i64, device_type: u8, captur
 }
 
 /// The capture's thread with this id. Without operators in the session PyTorch does not know the system's id of a thread,
-/// and writes what the device's profiler calls it.
-fn thread_of(tid: i64, capture: &mut Capture) -> Option<u32> {
+/// and writes what the device's profiler calls it: a signed number of 32 bits, or only how large that is.
+fn thread_of(tid: i64, threads: &mut Vec<Thread>) -> Option<u32> {
     let handle = tid as u32;
-    let by_tid = capture.threads.iter().rposition(|thread| i64::try_from(thread.tid) == Ok(tid));
+    let by_tid = threads.iter().rposition(|thread| i64::try_from(thread.tid) == Ok(tid));
     let is_it = |thread: &Thread| thread.handle != 0 && thread.handle == handle;
-    if let Some(known) = by_tid.or_else(|| capture.threads.iter().rposition(is_it)) {
+    let is_as_large = |thread: &Thread| thread.handle != 0 && (thread.handle as i32).unsigned_abs() == handle;
+    let by_handle = || threads.iter().rposition(is_it);
+    if let Some(known) = by_tid.or_else(by_handle).or_else(|| threads.iter().rposition(is_as_large)) {
         return Some(known as u32);
     }
-    if capture.threads.len() >= MOST_THREADS {
+    if threads.len() >= MOST_THREADS {
         return None;
     }
-    let ordinal = u32::try_from(capture.threads.len()).ok()?;
+    let ordinal = u32::try_from(threads.len()).ok()?;
     let tid = u64::try_from(tid).unwrap_or(0);
-    capture.threads.push(Thread { ordinal, tid, handle, ..Thread::default() });
+    threads.push(Thread { ordinal, tid, handle, ..Thread::default() });
     Some(ordinal)
 }
 
@@ -210,4 +212,21 @@ fn devices_metadata(devices: &[Device]) -> String {
         Value::Object([index].into_iter().chain(known).collect())
     });
     Value::Array(devices.collect()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_known_by_each_of_its_numbers() {
+        let thread = |tid, handle| Thread { tid, handle, ..Thread::default() };
+        // Of an H200: 3,097,491,136 is −1,197,476,160 as a signed number.
+        let mut threads = vec![thread(2205, 3_097_491_136), thread(1908, 1_328_632_128)];
+        for tid in [2205, 3_097_491_136, -1_197_476_160, 1_197_476_160] {
+            assert_eq!(thread_of(tid, &mut threads), Some(0), "{tid}");
+        }
+        assert_eq!(thread_of(1_328_632_128, &mut threads), Some(1));
+        assert_eq!(thread_of(77, &mut threads), Some(2), "one that nobody knew");
+    }
 }
