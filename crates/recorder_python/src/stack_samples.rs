@@ -26,8 +26,8 @@ use stepscope_recorder::{self as recorder, Doing, HelperTask, StackSample, Stack
 
 /// From one sample to the next: a little more or less each time, so that nothing that repeats is always met at the same
 /// place.
-const SHORTEST: Duration = Duration::from_millis(15);
-const LONGEST: Duration = Duration::from_millis(25);
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_millis(30);
 /// While nothing is sampled.
 const IDLE: Duration = Duration::from_millis(200);
 /// Threads of one sample.
