@@ -37,20 +37,16 @@ fn judge(facts: &Facts) -> Judged {
 fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let trace = facts.trace;
     let judged: Vec<usize> = (WARM_UP..of.steps.len()).collect();
+    // What the devices do beside it takes longer to find.
+    slower(&judged.iter().map(|step| of.steps[*step].span.duration_ns()).collect::<Vec<_>>())?;
     let paces = of.paces(trace);
-    let dur_ns = |step: &usize| paces[*step];
+    let durations = &paces[WARM_UP..];
+    let (first_ns, last_ns) = slower(durations)?;
     let quarter = judged.len() / 4;
     let (first, last) = (&judged[..quarter], &judged[judged.len() - quarter..]);
-    let median_of = |steps: &[usize]| median(steps.iter().map(dur_ns));
-    let (first_ns, last_ns) = (median_of(first), median_of(last));
-    let least_ns = first_ns / THRESHOLD;
-    let durations: Vec<i64> = judged.iter().map(dur_ns).collect();
-    if last_ns - first_ns < least_ns || rise(&durations) < least_ns || !is_steady(&durations) {
-        return None;
-    }
     let excess_ns: i64 = durations.iter().map(|ns| (ns - first_ns).max(0)).sum();
     let row = of.row(excess_ns)?;
-    let excess_of_last_ns: i64 = last.iter().map(|step| dur_ns(step) - first_ns).sum();
+    let excess_of_last_ns: i64 = last.iter().map(|step| paces[*step] - first_ns).sum();
     let parts = StepParts::of(trace, of)?;
     let operators = |steps: &[usize]| median(steps.iter().map(|step| parts.operators[*step]));
     let (operators_first, operators_last) = (operators(first), operators(last));
@@ -88,6 +84,16 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         time,
         ..row
     })
+}
+
+/// The medians of the first and of the last quarter of steps that take longer and longer.
+fn slower(durations: &[i64]) -> Option<(i64, i64)> {
+    let quarter = durations.len() / 4;
+    let median_of = |durations: &[i64]| median(durations.iter().copied());
+    let (first_ns, last_ns) = (median_of(&durations[..quarter]), median_of(&durations[durations.len() - quarter..]));
+    let least_ns = first_ns / THRESHOLD;
+    let is_slower = last_ns - first_ns >= least_ns && rise(durations) >= least_ns && is_steady(durations);
+    is_slower.then_some((first_ns, last_ns))
 }
 
 /// How much durations rise from the first to the last by the line of Theil and Sen, which single long ones do not bend.
