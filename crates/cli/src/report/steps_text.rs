@@ -68,7 +68,8 @@ pub(super) fn steps_text(report: &Report, width: usize) -> String {
         which(steps, report.run.ranks.len() > 1),
     );
     let room = width.saturating_sub(2 + width_of(&line) + 3);
-    let times: Vec<i64> = steps.steps.iter().map(|step| step.total_ns).collect();
+    // What was cut may be longer than any step: the first one most often holds all that came before it.
+    let times: Vec<i64> = steps.steps.iter().map(|step| step.total_ns.min(steps.max_ns)).collect();
     let _ = writeln!(text, "  {line}   {OPERATOR}{}{OPERATOR:#}", columns(&times, room.min(48)));
     text
 }
