@@ -165,7 +165,11 @@ impl Sampler {
         // Nothing says when the interpreter ends: it is memory like any other.
         let mut thread = self.memory.word(interpreter.wrapping_add(known.layout.first_thread)).unwrap_or(0);
         let mut sampled = Vec::new();
-        while thread != 0 && sampled.len() < MAX_THREADS {
+        // One that ends meanwhile may lead back to itself.
+        for _ in 0..MAX_THREADS {
+            if thread == 0 {
+                break;
+            }
             self.memory.forget();
             let Some(tid) = self.memory.word(thread.wrapping_add(known.layout.system_thread)) else { break };
             if let Ok(tid @ 1..) = u32::try_from(tid) {

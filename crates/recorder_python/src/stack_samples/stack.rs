@@ -10,6 +10,8 @@ use std::rc::Rc;
 
 /// Frames of one stack; a deeper one lacks its outermost.
 const MAX_FRAMES: usize = 512;
+/// Frames that are gone through for them: some are not shown, and what is no frame any more may lead back to itself.
+const MAX_STEPS: usize = 8 * MAX_FRAMES;
 /// Threads whose outermost frames are remembered.
 const MAX_THREADS: usize = 1024;
 /// Functions that are remembered.
@@ -82,7 +84,10 @@ impl Reader {
             },
         };
         let (mut frames, mut outermost) = (Vec::new(), 0);
-        while frame != 0 && frames.len() < MAX_FRAMES {
+        for _ in 0..MAX_STEPS {
+            if frame == 0 || frames.len() == MAX_FRAMES {
+                break;
+            }
             let code = memory.word(frame.checked_add(layout.code)?)?;
             let instruction = memory.word(frame.checked_add(layout.instruction)?)?;
             if memory.word(code.checked_add(CLASS)?)? == (&raw const PyCode_Type) as usize {
@@ -93,6 +98,9 @@ impl Reader {
             }
             outermost = frame;
             frame = memory.word(frame.checked_add(layout.caller)?)?;
+        }
+        if frame != 0 && frames.len() < MAX_FRAMES {
+            return None;
         }
         frames.reverse();
         Some((frames, outermost))
