@@ -26,10 +26,10 @@
 //! # Edge cases
 //! A gain that cannot be estimated is absent, and such rows come last. Devices that work for less than a millisecond are
 //! not judged. Where every rank has at least five complete steps, devices are judged by these, without first ones that are
-//! much longer: what is set up there says nothing of a longer job. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
-//! nothing. Rules that compare ranks judge all ranks of the run, whichever are asked for, and say nothing of a run of one
-//! rank. Communication in which a rank waits for one that such a rule names is that rule's, and no gain of rules about
-//! communication.
+//! much longer: what is set up there says nothing of a longer job. A rule whose data the input lacks is silent; a finding
+//! counts these rules, since their silence says nothing. Rules that compare ranks judge all ranks of the run, whichever are
+//! asked for, and say nothing of a run of one rank. Communication in which a rank waits for one that such a rule names is
+//! that rule's, and no gain of rules about communication.
 
 mod attention;
 mod barriers;

@@ -142,8 +142,9 @@ impl BackwardThreads {
         self.0.get(&first).into_iter().flatten().copied()
     }
 
+    /// Whether a thread runs passes for another one that runs none for it, as where they are computed again.
     fn has(&self, first: TrackId) -> bool {
-        self.0.values().any(|threads| threads.contains(&first))
+        self.0.iter().any(|(from, threads)| threads.contains(&first) && self.of(first).all(|thread| thread != *from))
     }
 }
 
@@ -287,6 +288,9 @@ mod tests {
         assert_eq!(main(&trace), [TrackId(1)]);
         trace.flows.push(Flow { from: SliceId(0), to: SliceId(1), kind: FlowKind::ForwardBackward });
         assert_eq!(main(&trace), [TrackId(0)]);
+        // Each for the other: none of them is only there for that.
+        trace.flows.push(Flow { from: SliceId(1), to: SliceId(0), kind: FlowKind::ForwardBackward });
+        assert_eq!(main(&trace), [TrackId(1)]);
     }
 
     #[test]
