@@ -8,9 +8,6 @@ import pytest
 import runs
 
 PROGRAM = Path(__file__).with_name("programs") / "profiler_patterns.py"
-# PyTorch's own profiler reads names that are gone, once in a while.
-NAME_IS_GONE = "in _parse_kineto_results"
-TRIES = 3
 
 
 def patterns(folder, *before):
@@ -19,23 +16,12 @@ def patterns(folder, *before):
     return json.loads(told.stdout.splitlines()[-1])
 
 
-def patterns_of_torch(folder):
-    for number in range(TRIES - 1):
-        try:
-            return patterns(folder / str(number))
-        except AssertionError as error:
-            if NAME_IS_GONE not in str(error) or "UnicodeDecodeError" not in str(error):
-                raise
-    return patterns(folder / "last")
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """What the patterns give by PyTorch's own profiler, and by ours in its place."""
     folder = tmp_path_factory.mktemp("patterns")
     command = [runs.COMMAND, "record", "--as-torch-profiler", "-o", folder / "run", "--"]
-    (folder / "torch").mkdir()
-    return folder, patterns_of_torch(folder / "torch"), patterns(folder / "ours", *command)
+    return folder, patterns(folder / "torch"), patterns(folder / "ours", *command)
 
 
 def test_each_pattern_gives_the_same(found):
