@@ -2,7 +2,8 @@
 
 use super::LaunchKey;
 use crate::device_events::{CommonTable, DeviceEventRow};
-use crate::{DeviceEventClass, FindingCode, Flow, FlowKind, OpInfo, SliceId, SliceKind, Synchronization, Trace};
+use crate::{DeviceEventClass, FindingCode, Flow, FlowKind, OpInfo, ProcessId, SliceId, SliceKind};
+use crate::{Synchronization, Trace, Track};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Joins device events with their correlation ids; both name slices by the ids they had while rows were added.
@@ -163,24 +164,26 @@ fn is_inside(trace: &Trace, inner: SliceId, outer: SliceId) -> bool {
 }
 
 /// Adds an edge from each forward op to the backward nodes with its sequence number, where the source told both the
-/// number and the framework's thread. Of several ops that carry a number, the last one created the node.
+/// number and the framework's thread. Of several ops that carry a number, the last one created the node. Threads are
+/// numbered in each process anew: workers that were forked have the same numbers.
 pub(super) fn link_forward_backward(trace: &mut Trace) {
     let numbered = || {
         let ops = trace.ops.slice.iter().zip(&trace.ops.info);
         ops.filter_map(|(slice, info)| Some((*slice, info, info.sequence_number.filter(|number| *number >= 0)?)))
     };
     let forward_thread = |info: &OpInfo| info.forward_thread.filter(|thread| *thread != 0);
-    let backward: Vec<_> =
-        numbered().filter_map(|(to, info, number)| Some((to, (forward_thread(info)?, number)))).collect();
+    let track = |slice: SliceId| &trace.tracks[trace.slices.track[slice.index()].index()];
+    let key = |to: SliceId, info, number| Some((track(to).process, forward_thread(info)?, number));
+    let backward: Vec<_> = numbered().filter_map(|(to, info, number)| Some((to, key(to, info, number)?))).collect();
     // Only numbers that a backward node has are looked for: most traces hold many more that none has.
-    let mut forward: FxHashMap<(u64, i64), Option<SliceId>> = backward.iter().map(|(_, key)| (*key, None)).collect();
+    let mut forward: FxHashMap<(ProcessId, u64, i64), Option<SliceId>> =
+        backward.iter().map(|(_, key)| (*key, None)).collect();
     if forward.is_empty() {
         return;
     }
     for (slice, _, number) in numbered().filter(|(_, info, _)| forward_thread(info).is_none()) {
-        let track = &trace.tracks[trace.slices.track[slice.index()].index()];
-        let Some(thread) = track.framework_thread else { continue };
-        let Some(last) = forward.get_mut(&(thread, number)) else { continue };
+        let Track { process, framework_thread: Some(thread), .. } = track(slice) else { continue };
+        let Some(last) = forward.get_mut(&(*process, *thread, number)) else { continue };
         let start_ns = |slice: SliceId| trace.slices.start_ns[slice.index()];
         if last.is_none_or(|last| start_ns(slice) >= start_ns(last)) {
             *last = Some(slice);
@@ -196,7 +199,7 @@ pub(super) fn link_forward_backward(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, DeviceEvent, OpInfo, Process, TraceBuilder, Track, TrackId, TrackKind};
+    use crate::{Device, DeviceEvent, Process, TraceBuilder, TrackId, TrackKind};
 
     struct Fixture {
         builder: TraceBuilder,
@@ -359,6 +362,28 @@ mod tests {
         op(&mut fixture, "addmm", 1, 5, 4, None);
         op(&mut fixture, "AddmmBackward0", 20, 30, 4, Some(1));
         let trace = fixture.check(&[]);
+        let names: Vec<_> = trace.flows.iter().map(|f| (trace.slice_name(f.from), trace.slice_name(f.to))).collect();
+        assert_eq!(names, [("addmm", "AddmmBackward0")]);
+    }
+
+    #[test]
+    fn a_forked_worker_has_the_same_numbers_and_none_of_the_backward_pass() {
+        let mut builder = TraceBuilder::new("links");
+        for pid in [1, 2] {
+            let process = builder.add_process(Process { pid: Some(pid), ..Process::default() });
+            let mut thread = Track::new(TrackKind::Thread, process, "thread");
+            thread.framework_thread = Some(1);
+            builder.add_track(thread);
+        }
+        let op = |builder: &mut TraceBuilder, track, name, start_ns, forward_thread| {
+            let name = builder.strings.intern(name);
+            let slice = builder.add_slice(TrackId(track), SliceKind::Op, name, start_ns, 5);
+            builder.add_op(slice, OpInfo { sequence_number: Some(4), forward_thread, ..OpInfo::default() });
+        };
+        op(&mut builder, 0, "addmm", 0, None);
+        op(&mut builder, 1, "detach_", 10, None);
+        op(&mut builder, 0, "AddmmBackward0", 20, Some(1));
+        let trace = builder.finish();
         let names: Vec<_> = trace.flows.iter().map(|f| (trace.slice_name(f.from), trace.slice_name(f.to))).collect();
         assert_eq!(names, [("addmm", "AddmmBackward0")]);
     }
