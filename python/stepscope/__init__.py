@@ -14,8 +14,9 @@ def open(path, *, align="auto", offsets=None, rank_from=None, join=False, memory
 
     Parameters
     ----------
-    path : str or os.PathLike
-        Anything that ``stepscope report`` takes, such as a folder with the traces of a job's ranks.
+    path : str, os.PathLike, or a file that is open for reading
+        Anything that ``stepscope report`` takes, such as a folder with the traces of a job's ranks, or an address such as
+        ``s3://bucket/run``. Addresses that only fsspec knows, and files that are open, are copied first.
     align : {"auto", "base", "collectives", "none"}
         How the clocks of ranks are put together: as files state them (``"base"``), as the collectives show it that ranks
         leave together, or all beginning together (``"none"``). By default as collectives show it where files state no

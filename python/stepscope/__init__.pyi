@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, Callable, Literal, Protocol, TypeVar
+from typing import IO, Any, Callable, Literal, Protocol, TypeVar
 
 from stepscope._run import Run as Run
 from stepscope._view import View
@@ -17,7 +17,7 @@ class _Annotation(AbstractContextManager[Any], Protocol):
 def annotate(name: str) -> _Annotation: ...
 def keep(because: str = ...) -> bool: ...
 def open(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | IO[Any],
     *,
     align: Literal["auto", "base", "collectives", "none"] = "auto",
     offsets: Mapping[int, int] | None = None,

@@ -8,6 +8,7 @@ __all__ = [
     "Run",
     "Server",
     "analyses",
+    "is_remote",
     "main",
     "open",
     "read_averages",
@@ -32,6 +33,9 @@ def main(arguments: list[str]) -> int:
 
 def analyses() -> list[str]:
     """The names of all analyses."""
+
+def is_remote(path: str | PathLike[str]) -> bool:
+    """Whether this is an address in a store that can be opened."""
 
 def reference(name: str) -> list[tuple[str, str]]:
     """The reference of an analysis: the text under each of its headings."""

@@ -7,6 +7,7 @@ import os
 
 from stepscope import _engine
 from stepscope._result import Result
+from stepscope._stores import opened
 
 
 class Run:
@@ -17,8 +18,8 @@ class Run:
     """
 
     def __init__(self, path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
-        self._path = os.fspath(path)
-        if not os.path.exists(self._path):
+        self._path, self._kept = opened(path)
+        if not _engine.is_remote(self._path) and not os.path.exists(self._path.removeprefix("file://")):
             raise FileNotFoundError(f"no such run or trace file: {self._path}")
         offsets = [*dict(offsets or {}).items()]
         self._joining = {"align": align, "offsets": offsets, "rank_from": rank_from, "join": join, "memory": memory}

@@ -1,6 +1,6 @@
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Literal, Protocol
+from typing import IO, Any, Literal, Protocol
 
 from stepscope._result import Result
 from stepscope._view import View
@@ -23,7 +23,7 @@ class _Analysis(Protocol):
 class Run:
     def __init__(
         self,
-        path: str | PathLike[str],
+        path: str | PathLike[str] | IO[Any],
         *,
         align: Literal["auto", "base", "collectives", "none"] = "auto",
         offsets: Mapping[int, int] | None = None,

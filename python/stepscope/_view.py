@@ -37,7 +37,7 @@ def view(paths, *, port, browser, allow_hosts, allow_frame, joining=None):
     """See :func:`stepscope.view`."""
     paths = [os.fspath(path) for path in paths]
     for path in paths:
-        if not os.path.exists(path):
+        if not _engine.is_remote(path) and not os.path.exists(path):
             raise FileNotFoundError(f"no such run or trace file: {path}")
     found = View(_engine.serve(paths, port, list(allow_hosts), allow_frame, **(joining or {})))
     if browser:

@@ -20,6 +20,7 @@ mod python;
 mod record;
 mod recover;
 mod report;
+mod upload;
 mod view;
 
 use clap::{Parser, Subcommand};
@@ -59,6 +60,7 @@ enum Command {
     Convert(convert::ConvertArguments),
     Export(export::ExportArguments),
     Recover(recover::RecoverArguments),
+    Upload(upload::UploadArguments),
     Mcp(mcp::McpArguments),
     Doctor(doctor::DoctorArguments),
 }
@@ -87,6 +89,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
+        Command::Upload(arguments) => upload::upload(&arguments),
         Command::Mcp(arguments) => mcp::mcp(arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };

@@ -6,6 +6,7 @@ mod options;
 mod other_nodes;
 mod program;
 mod run_folder;
+mod sending;
 mod when;
 
 use crate::Ending;
@@ -43,10 +44,12 @@ Examples:
   stepscope record --ring 30s --slow-step 3 -- python train.py
   stepscope record --every 1000 --for 5 -- python train.py
   stepscope record -o runs/baseline -- torchrun --nproc-per-node 4 train.py
-  stepscope record -o /shared/run --join -- torchrun --nnodes 2 --node-rank 0 train.py"
+  stepscope record -o /shared/run --join -- torchrun --nnodes 2 --node-rank 0 train.py
+  stepscope record -o s3://bucket/run -- python train.py"
 )]
 pub(crate) struct RecordArguments {
-    /// The run's folder [default: stepscope-runs/<UTC time>-<name>]
+    /// The run's folder [default: stepscope-runs/<UTC time>-<name>]; of an address such as s3://BUCKET/FOLDER that folder is
+    /// recorded into, and sent there as processes end
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
     /// Join the run that another `stepscope record` has begun there, as with one on each node; begin it when there is none
@@ -68,22 +71,38 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
         return Err(Failure::new("the recorder's Python package is not installed here")
             .hint("pip install stepscope, or name its folder in STEPSCOPE_PACKAGE"));
     };
-    let path =
-        arguments.output.unwrap_or_else(|| run_folder::default_path(&command, &utc::compact_utc(SystemTime::now())));
+    let default_path = |command: &[OsString]| run_folder::default_path(command, &utc::compact_utc(SystemTime::now()));
+    let (address, output): (Vec<PathBuf>, Vec<PathBuf>) =
+        arguments.output.into_iter().partition(|output| stepscope_store::is_remote(output));
+    let path = output.into_iter().next().unwrap_or_else(|| default_path(&command));
     if let Some(python) = program::python_instead(&command[0]) {
         let says = format!("{} has no PyTorch: running {}", command[0].to_string_lossy(), shown(&python));
         let _ = anstream::stderr().write_all(format!("{DIM}stepscope: {says}{DIM:#}\n").as_bytes());
         command[0] = python.into();
     }
     let command = command.as_slice();
-    let run = if arguments.join { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
+    let address = address.into_iter().next();
+    // In a store, runs of several hosts come together without a folder that all of them have.
+    let is_joined = arguments.join && address.is_none();
+    let run = if is_joined { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
+    let upload = address.map(|to| sending::begun(run.path(), &to, arguments.join)).transpose();
+    let mut upload = upload.inspect_err(|_| run.discard())?;
     let mut environment = environment(run.path(), &package, &arguments.options);
     environment.extend(files::environment(&package, &arguments.options)?);
     let (of_launchers, _file) = other_nodes::environment(command, &environment);
     environment.extend(of_launchers);
     let keep = || run.keep();
     let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };
-    let status = match child::run(command, &environment, on_keep) {
+    let status = std::thread::scope(|scope| {
+        let sending = upload.as_mut().map(|upload| sending::beside(scope, upload));
+        let status = child::run(command, &environment, on_keep);
+        if let Some((ends, thread)) = sending {
+            drop(ends);
+            let _ = thread.join();
+        }
+        status
+    });
+    let status = match status {
         Ok(status) => status,
         Err(error) => {
             run.discard();
@@ -92,6 +111,9 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     };
     summarise(&path, arguments.options.is_sampled());
     stepscope_engine::keep_summaries(&path);
+    if let Some(upload) = upload {
+        sending::finish(upload, &path);
+    }
     Ok(child::exit_code(status))
 }
 

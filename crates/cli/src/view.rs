@@ -8,7 +8,7 @@ use crate::plural::plural;
 use clap::Args;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use stepscope_engine::EngineError;
+use stepscope_engine::check_is_there;
 use stepscope_server::{Editor, Options, Running, ServeError, serve};
 
 /// Look at runs and traces in the browser
@@ -57,9 +57,7 @@ pub(crate) struct ViewArguments {
 
 /// Carries `stepscope view` out.
 pub(crate) fn view(arguments: ViewArguments) -> Ending {
-    if let Some(path) = arguments.runs.iter().find(|path| !path.exists()) {
-        return Err(EngineError::NotFound { path: path.clone() }.into());
-    }
+    arguments.runs.iter().try_for_each(|path| check_is_there(path))?;
     let opens_browser = !arguments.no_browser && has_browser();
     let runs = arguments.runs.len();
     let ending = signals()?;

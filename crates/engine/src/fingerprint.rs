@@ -28,22 +28,22 @@ impl Fingerprint {
 }
 
 fn add(path: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, u128)>) {
-    let Ok(metadata) = path.metadata() else { return };
-    if !metadata.is_dir() {
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        files.push((path.into(), metadata.len(), modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()));
+    let Ok(metadata) = stepscope_store::metadata(path) else { return };
+    if !metadata.is_folder {
+        let modified = metadata.modified.unwrap_or(SystemTime::UNIX_EPOCH);
+        files.push((path.into(), metadata.len, modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()));
         return;
     }
     if depth > MAX_DEPTH {
         return;
     }
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+    for entry in stepscope_store::list(path).unwrap_or_default() {
         if files.len() >= MAX_FILES {
             return;
         }
         // What this program keeps beside traces changes nothing of them.
-        if !entry.file_name().to_string_lossy().starts_with('.') {
-            add(&entry.path(), depth + 1, files);
+        if !entry.file_name().unwrap_or_default().to_string_lossy().starts_with('.') {
+            add(&entry, depth + 1, files);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a person types for inputs, as paths.
 
 use crate::EngineError;
+use crate::open::of_store;
 use std::path::{Path, PathBuf};
 
 /// The paths that `inputs` name: `@FILE` names those on the lines of FILE, without empty lines and those that begin with
@@ -36,11 +37,11 @@ pub fn separate<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineErro
 
 /// The file that `@FILE` names.
 fn list_of(input: &Path) -> Option<&Path> {
-    input.to_str()?.strip_prefix('@').map(Path::new).filter(|_| !input.exists())
+    input.to_str()?.strip_prefix('@').map(Path::new).filter(|_| !stepscope_store::exists(input))
 }
 
 fn lines_of(list: &Path) -> Result<Vec<PathBuf>, EngineError> {
-    let text = std::fs::read_to_string(list).map_err(|error| match error.kind() {
+    let text = stepscope_store::read_to_string(list).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => EngineError::NotFound { path: list.into() },
         kind => {
             let hint = Some("a list of inputs has a path on each line".to_string());
@@ -52,13 +53,19 @@ fn lines_of(list: &Path) -> Result<Vec<PathBuf>, EngineError> {
 }
 
 fn add_matching(input: &Path, paths: &mut Vec<PathBuf>) -> Result<(), EngineError> {
-    let pattern = input.to_str().filter(|text| text.contains(['*', '?', '[']) && !input.exists());
-    let Some(Ok(found)) = pattern.map(glob::glob) else {
+    // An address of the disk is a path.
+    let input = input.to_str().and_then(|text| text.strip_prefix("file://")).map_or(input, Path::new);
+    let Some(pattern) = input.to_str().filter(|text| text.contains(['*', '?', '[']) && !stepscope_store::exists(input))
+    else {
         paths.push(input.into());
         return Ok(());
     };
     let before = paths.len();
-    paths.extend(found.flatten());
+    match (stepscope_store::matching(input).map_err(|error| of_store(&error, input))?, glob::glob(pattern)) {
+        (Some(found), _) => paths.extend(found),
+        (None, Ok(found)) => paths.extend(found.flatten()),
+        (None, Err(_)) => paths.push(input.into()),
+    }
     if paths.len() == before { Err(EngineError::NothingMatches { pattern: input.into() }) } else { Ok(()) }
 }
 

@@ -34,7 +34,8 @@ pub use fingerprint::Fingerprint;
 pub use inputs::separate;
 pub use metrics::{METRICS, Measured, Measurements, Metric};
 pub use open::{
-    OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, paths_of, split_place,
+    OpenOptions, check_is_there, check_selection, open_filtered, open_run, open_run_with_progress, open_window,
+    paths_of, split_place,
 };
 pub use opened::{AllResults, DEVICE_WORK, OpenedRun, keep_summaries};
 pub use options::{OptionTexts, window, with_options};
@@ -55,5 +56,6 @@ pub use stepscope_import::{
     Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, is_job,
     recover, source_text,
 };
+pub use stepscope_store::is_remote;
 pub use stepscope_trace::Trace;
 pub use text_table::{TextTable, text_table};

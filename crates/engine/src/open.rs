@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use stepscope_align::{aligned, with_offsets};
 use stepscope_base::Span;
 use stepscope_import::{ImportError, Joining, Progress, RecordFilter};
+use stepscope_store::{Fault, StoreError};
 use stepscope_trace::StepSource;
 
 /// How several inputs become one run on one clock.
@@ -59,12 +60,26 @@ pub(crate) fn opened(paths: &[PathBuf], options: &OpenOptions, progress: &Progre
 /// [`EngineError::NoInput`], [`EngineError::NotFound`], [`EngineError::NothingMatches`].
 pub fn paths_of<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineError> {
     let paths: Vec<PathBuf> = expanded(inputs)?;
-    let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
-    match paths.iter().find(is_missing) {
-        Some(path) => Err(EngineError::NotFound { path: path.clone() }),
-        None if paths.is_empty() => Err(EngineError::NoInput),
-        None => Ok(paths),
+    paths.iter().filter(|path| path.as_os_str() != "-").try_for_each(|path| check_is_there(path))?;
+    if paths.is_empty() { Err(EngineError::NoInput) } else { Ok(paths) }
+}
+
+/// Checks that a file or folder is at `path`.
+///
+/// # Errors
+/// [`EngineError::NotFound`], or what a store says where it cannot be asked.
+pub fn check_is_there(path: &Path) -> Result<(), EngineError> {
+    let Err(error) = stepscope_store::metadata(path) else { return Ok(()) };
+    match StoreError::in_error(&error) {
+        Some(said) if said.fault != Fault::NotFound => Err(of_store(&error, path)),
+        _ => Err(EngineError::NotFound { path: path.into() }),
     }
+}
+
+/// What a store says of `path`, or the disk.
+pub(crate) fn of_store(error: &std::io::Error, path: &Path) -> EngineError {
+    let hint = StoreError::in_error(error).and_then(StoreError::hint).map(String::from);
+    EngineError::Import { what: format!("cannot read: {error}"), path: path.into(), hint }
 }
 
 /// `trace` with its clocks put together.

@@ -51,10 +51,13 @@ impl Destination {
     pub fn create(path: &Path) -> Result<(Self, File), ExportError> {
         let failed = |source| ExportError::Write { path: path.into(), source };
         let name = path.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?.to_string_lossy();
-        if path.is_dir() {
+        if stepscope_store::is_folder(path) {
             return Err(failed(ErrorKind::IsADirectory.into()));
         }
-        let numbered = |number: u32| path.with_file_name(format!(".{name}.{}-{number}.part", std::process::id()));
+        // What goes to a store is made on disk, and sent when it is whole.
+        let of_store = stepscope_store::is_remote(path).then(|| std::env::temp_dir().join(name.as_ref()));
+        let place = of_store.as_deref().unwrap_or(path);
+        let numbered = |number: u32| place.with_file_name(format!(".{name}.{}-{number}.part", std::process::id()));
         for number in 0.. {
             let beside = numbered(number);
             match File::create_new(&beside) {
@@ -71,6 +74,9 @@ impl Destination {
     /// # Errors
     /// When it cannot be renamed.
     pub fn finish(mut self) -> std::io::Result<()> {
+        if stepscope_store::is_remote(&self.path) {
+            return stepscope_store::upload(&self.beside, &self.path);
+        }
         std::fs::rename(&self.beside, &self.path)?;
         self.is_finished = true;
         Ok(())

@@ -20,8 +20,8 @@ use stepscope_trace::Trace;
 /// [`ExportError::Exists`], [`ExportError::Write`]; `path` is then as it was.
 pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool) -> Result<(), ExportError> {
     let is_taken = match format {
-        Format::Tables if path.is_dir() => std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()),
-        _ => path.symlink_metadata().is_ok(),
+        Format::Tables if path.is_dir() => stepscope_store::list(path).is_ok_and(|entries| !entries.is_empty()),
+        _ => is_taken(path),
     };
     if is_taken && !is_replacing {
         return Err(ExportError::Exists { path: path.into() });
@@ -30,6 +30,11 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
         Format::Tables => write_tables(trace, path),
         _ => Destination::write(path, |out| write_trace(trace, format, out)),
     }
+}
+
+/// Whether something is at `path`, a link that leads nowhere as well.
+fn is_taken(path: &Path) -> bool {
+    path.symlink_metadata().is_ok() || stepscope_store::is_remote(path) && stepscope_store::exists(path)
 }
 
 /// Writes `recording` to `path` as Chrome JSON, without a trace; what lies there is replaced. Gives the first number
@@ -106,7 +111,7 @@ pub fn save_ranks(
     };
     let of_rank = |rank: u32| (rank, PathBuf::from(name.replace(RANK_PLACE, &rank.to_string())));
     let files: Vec<(u32, PathBuf)> = ranks.map(of_rank).collect();
-    if let Some((_, taken)) = files.iter().find(|(_, path)| !is_replacing && path.symlink_metadata().is_ok()) {
+    if let Some((_, taken)) = files.iter().find(|(_, path)| !is_replacing && is_taken(path)) {
         return Err(ExportError::Exists { path: taken.clone() });
     }
     for (rank, path) in &files {

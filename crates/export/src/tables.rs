@@ -30,7 +30,8 @@ pub fn write_slices(trace: &Trace, out: &mut (dyn Write + Send)) -> std::io::Res
 /// [`ExportError::Write`].
 pub fn write_tables(trace: &Trace, path: &Path) -> Result<(), ExportError> {
     let failed = |source| ExportError::Write { path: path.into(), source };
-    let is_new = !path.exists();
+    // A store has no folders: what begins with the same name is one.
+    let is_new = !path.exists() && !stepscope_store::is_remote(path);
     let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
     let beside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
     let folder = if is_new { beside.as_path() } else { path };

@@ -64,10 +64,8 @@ pub(crate) fn open_folder(
     progress: &Progress,
 ) -> Result<Option<Trace>, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
-    let entries = std::fs::read_dir(path).map_err(failed)?;
-    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|file| file.is_file());
-    files.sort_unstable();
+    let mut files = stepscope_store::list(path).map_err(failed)?;
+    files.retain(|file| stepscope_store::is_file(file));
     let (rows, files) = read_files(builder(path, name.clone()), &files, progress);
     if files.is_empty() {
         return Ok(None);
@@ -105,12 +103,12 @@ fn read_files(builder: TraceBuilder, files: &[PathBuf], progress: &Progress) -> 
 
 /// Whether files of DFTracer lie in a folder.
 pub(crate) fn is_folder(path: &Path) -> bool {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let is_dftracer = |path: &PathBuf| {
         let opened = input::open(path, &Progress::default());
         opened.is_ok_and(|input| sniff::is_dftracer(Begun::of(input.blocks).head()))
     };
-    entries.map(|entry| entry.path()).filter(|path| path.is_file()).any(|path| is_dftracer(&path))
+    let mut paths = stepscope_store::list(path).unwrap_or_default().into_iter();
+    paths.any(|path| stepscope_store::is_file(&path) && is_dftracer(&path))
 }
 
 fn builder(path: &Path, name: String) -> TraceBuilder {

@@ -90,7 +90,13 @@ pub enum ImportError {
 impl ImportError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
+        let of_store = |source| stepscope_store::StoreError::in_error(source).and_then(|error| error.hint());
         let hint = match self {
+            Self::Run { source: stepscope_run::RunError::Io { source, .. } } | Self::Read { source, .. }
+                if of_store(source).is_some() =>
+            {
+                return of_store(source).map(String::from);
+            }
             Self::Run { source } => return source.hint(),
             other => other.hint_of_file()?,
         };

@@ -5,10 +5,10 @@ use crate::ImportError;
 use crate::progress::{Counted, Progress};
 use crate::stream::SharedStream;
 use crate::window::{BLOCK_BYTES, Blocks};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
+use stepscope_store::StoredFile;
 
 /// Packed within packed (a `.json.gz` in a `.zip`) may go this deep.
 const MAX_LAYERS: u32 = 4;
@@ -33,12 +33,12 @@ pub(crate) fn open(path: &Path, progress: &Progress) -> Result<Input<'static>, I
     if path.as_os_str() == "-" {
         return unpacked(Box::new(io::stdin()), path, 0);
     }
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = stepscope_store::open(path).map_err(failed)?;
     let mut head = [0; 4];
     let len = read_head(&mut file, &mut head).map_err(failed)?;
-    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let is_regular = file.is_regular();
     if is_regular {
-        progress.add_total(file.metadata().map_err(failed)?.len());
+        progress.add_total(file.len().map_err(failed)?);
     }
     if is_regular && !is_packed(&head[..len]) {
         let file = SharedFile::new(file, progress).map_err(failed)?;
@@ -112,7 +112,7 @@ fn damaged(path: &Path, error: &io::Error) -> ImportError {
 }
 
 /// The largest file of an archive, the one that a trace would be.
-fn from_zip(file: File, path: &Path, progress: &Progress) -> Result<Input<'static>, ImportError> {
+fn from_zip(file: StoredFile, path: &Path, progress: &Progress) -> Result<Input<'static>, ImportError> {
     let broken = |error: zip::result::ZipError| ImportError::Damaged { path: path.into(), message: error.to_string() };
     let mut archive = zip::ZipArchive::new(file).map_err(broken)?;
     let mut largest = None;
@@ -196,7 +196,7 @@ impl SharedText {
 /// the process.
 #[derive(Clone)]
 pub(crate) struct SharedFile {
-    file: Arc<File>,
+    file: Arc<StoredFile>,
     len: u64,
     progress: Progress,
     /// Tests: reading from here on fails.
@@ -205,8 +205,8 @@ pub(crate) struct SharedFile {
 }
 
 impl SharedFile {
-    pub(crate) fn new(file: File, progress: &Progress) -> io::Result<Self> {
-        let len = file.metadata()?.len();
+    pub(crate) fn new(file: StoredFile, progress: &Progress) -> io::Result<Self> {
+        let len = file.len()?;
         let progress = progress.clone();
         Ok(Self {
             file: Arc::new(file),
@@ -224,7 +224,7 @@ impl SharedFile {
 
     #[cfg(not(test))]
     fn append_at(&self, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
-        append_at(&self.file, bytes, wanted, at)
+        self.file.append_at(bytes, wanted, at)
     }
 
     #[cfg(test)]
@@ -232,7 +232,7 @@ impl SharedFile {
         let left = self.broken_from.checked_sub(at).filter(|left| *left > 0);
         let left = left.ok_or_else(|| io::Error::from_raw_os_error(5))?;
         let before = bytes.len();
-        let read = append_at(&self.file, bytes, wanted, at)?.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = self.file.append_at(bytes, wanted, at)?.min(usize::try_from(left).unwrap_or(usize::MAX));
         bytes.truncate(before + read);
         Ok(read)
     }
@@ -268,23 +268,6 @@ impl Blocks for FilePart {
     }
 }
 
-/// Reads about `wanted` bytes, or fewer, at the place `at` of a file behind `bytes`. The memory for them is not cleared
-/// before: that would take a tenth of the time that reading a trace takes.
-#[cfg(unix)]
-fn append_at(file: &File, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
-    bytes.reserve_exact(wanted);
-    Ok(rustix::io::pread(file, rustix::buffer::spare_capacity(bytes), at)?)
-}
-
-#[cfg(windows)]
-fn append_at(file: &File, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
-    let before = bytes.len();
-    bytes.resize(before + wanted, 0);
-    let read = std::os::windows::fs::FileExt::seek_read(file, &mut bytes[before..], at);
-    bytes.truncate(before + *read.as_ref().unwrap_or(&0));
-    read
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,8 +277,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("t.json");
         std::fs::write(&path, [b'x'; 5_000]).expect("written");
-        let file = SharedFile::new(File::open(&path).expect("opened"), &Progress::default()).expect("a length");
-        File::options().write(true).open(&path).and_then(|file| file.set_len(3_000)).expect("shrunk");
+        let file =
+            SharedFile::new(stepscope_store::open(&path).expect("opened"), &Progress::default()).expect("a length");
+        std::fs::File::options().write(true).open(&path).and_then(|file| file.set_len(3_000)).expect("shrunk");
         let mut bytes = Vec::new();
         assert_eq!(file.from(1_000).append(&mut bytes, 4_000).expect("read"), 2_000);
         assert_eq!(file.from(4_000).append(&mut bytes, 4_000).expect("read"), 0);

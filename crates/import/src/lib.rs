@@ -68,8 +68,8 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
 /// As [`open`].
 pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
-    if path.as_os_str() != "-" && std::fs::metadata(path).map_err(failed)?.is_dir() {
-        if !path.join("run.json").exists()
+    if path.as_os_str() != "-" && stepscope_store::metadata(path).map_err(failed)?.is_folder {
+        if !stepscope_store::exists(&path.join("run.json"))
             && let Some(trace) = dftracer::open_folder(path, trace_name(path), joining.is_one_job, progress)?
         {
             return Ok(trace);
@@ -116,10 +116,11 @@ fn name_of_several(paths: &[PathBuf]) -> String {
 
 /// Whether a folder has what our own recorder writes.
 fn is_run_folder(path: &Path) -> bool {
-    let is_process_folder = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with("rank="));
-    let mut entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    ["run.json", "raw"].iter().any(|name| path.join(name).exists())
-        || entries.any(|entry| is_process_folder(&entry.file_name()))
+    let is_of_run = |path: &PathBuf| {
+        let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+        name.is_some_and(|name| ["run.json", "raw"].contains(&name) || name.starts_with("rank="))
+    };
+    stepscope_store::list(path).is_ok_and(|paths| paths.iter().any(is_of_run))
 }
 
 /// Opens what a process records, or has recorded, into the capture at `raw`, as far as `filter` selects it.

@@ -31,7 +31,7 @@ impl Parts {
     pub fn of(paths: &[PathBuf]) -> Result<Option<Self>, ImportError> {
         match paths {
             [] => Ok(None),
-            [only] if !only.is_dir() || dftracer::is_folder(only) => Ok(None),
+            [only] if !stepscope_store::is_folder(only) || dftracer::is_folder(only) => Ok(None),
             [only] if is_run_folder(only) => Ok(Some(Self::Ranks(Box::new(RunRanks::of(only)?)))),
             [only] => {
                 let files = files_in(only)?;

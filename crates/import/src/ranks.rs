@@ -40,11 +40,11 @@ impl Joining {
 /// The trace files in a folder and in the folders directly inside, by name.
 pub(crate) fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = |folder: &Path| -> std::io::Result<BTreeSet<PathBuf>> {
-        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+        Ok(stepscope_store::list(folder)?.into_iter().collect())
     };
     let mut files = Vec::new();
     for path in entries(folder)? {
-        if path.is_dir() {
+        if stepscope_store::is_folder(&path) {
             files.extend(entries(&path).unwrap_or_default().into_iter().filter(|path| is_trace_file(path)));
         } else if is_trace_file(&path) {
             files.push(path);
@@ -58,7 +58,7 @@ fn is_trace_file(path: &Path) -> bool {
         path.extension().and_then(OsStr::to_str).is_some_and(|ending| endings.contains(&ending))
     };
     let plain = if has(path, &COMPRESSED) { path.with_extension("") } else { path.to_path_buf() };
-    path.is_file() && (has(&plain, &ENDINGS) || is_flight_recorder_dump(path))
+    stepscope_store::is_file(path) && (has(&plain, &ENDINGS) || is_flight_recorder_dump(path))
 }
 
 /// PyTorch puts the rank behind whatever name a dump is to have: there is no ending, and the content tells.
@@ -67,7 +67,7 @@ fn is_flight_recorder_dump(path: &Path) -> bool {
         path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(|c: char| c.is_ascii_digit()));
     let head = || -> std::io::Result<Vec<u8>> {
         let mut head = Vec::new();
-        std::fs::File::open(path)?.take(4_096).read_to_end(&mut head)?;
+        stepscope_store::open(path)?.take(4_096).read_to_end(&mut head)?;
         Ok(head)
     };
     ends_with_rank && head().is_ok_and(|head| flight_recorder::is_head_of_dump(&head))

@@ -130,7 +130,7 @@ impl Runs {
         })?;
         for path in &paths {
             // Standard input is the protocol's.
-            if !path.is_file() && !path.is_dir() {
+            if !stepscope_store::is_remote(path) && !path.is_file() && !path.is_dir() {
                 return Err(Failure::new("neither a file nor a folder").at(path.display()).hint(self.hint()));
             }
             let real = real(path);

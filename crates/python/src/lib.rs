@@ -40,6 +40,12 @@ mod _engine {
         })
     }
 
+    /// Whether `path` is an address in a store that can be opened.
+    #[pyfunction]
+    fn is_remote(path: PathBuf) -> bool {
+        stepscope_engine::is_remote(&path)
+    }
+
     /// The names of all analyses.
     #[pyfunction]
     fn analyses() -> Vec<&'static str> {
@@ -163,5 +169,9 @@ fn to_exception(error: stepscope_engine::EngineError) -> pyo3::PyErr {
         |gib| format!("ask for fewer ranks, or allow more memory: stepscope.open(…, memory={gib} * 2**30)");
     let hint = error.gib_needed().map(more_memory).or_else(|| error.hint());
     let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    pyo3::exceptions::PyValueError::new_err(format!("{error}{place}{hint}"))
+    let text = format!("{error}{place}{hint}");
+    match error {
+        stepscope_engine::EngineError::NotFound { .. } => pyo3::exceptions::PyFileNotFoundError::new_err(text),
+        _ => pyo3::exceptions::PyValueError::new_err(text),
+    }
 }

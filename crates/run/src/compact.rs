@@ -2,7 +2,7 @@
 //! written beside and renamed, and only then is its raw capture removed.
 
 use crate::RunError;
-use crate::files::{kept_in, parts_of, raw_captures_of, size_of_file, stem};
+use crate::files::{kept_in, parts_of, raw_captures_of, stem};
 use crate::folder::{Run, check, rank_of, read};
 use crate::part::{PartSummary, part_summary, write_part};
 use crate::warmup;
@@ -69,7 +69,7 @@ impl Compaction {
                     self.left.processes += 1;
                     self.left.running += 1;
                     self.left.events += events as u64;
-                    self.left.bytes += size_of_file(&file);
+                    self.left.bytes += stepscope_store::len(&file);
                 }
                 Ok(mut capture) => {
                     warmup::leave_out(&mut capture);
@@ -128,7 +128,7 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
     }
     let mut processes = BTreeSet::new();
     for part in parts_of(path) {
-        recovered.bytes += size_of_file(&part);
+        recovered.bytes += stepscope_store::len(&part);
         match part_summary(&part) {
             Ok(PartSummary { state, events, process }) => {
                 recovered.processes += u32::from(processes.insert(process));
@@ -146,7 +146,7 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
 /// # Errors
 /// As [`read`].
 pub fn open(path: &Path) -> Result<Run, RunError> {
-    // A folder that cannot be written is read as it is.
+    // A folder that cannot be written is read as it is, and so are objects.
     let _ = compact_all(path);
     read(path)
 }

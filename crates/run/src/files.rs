@@ -1,10 +1,11 @@
 //! Which files and folders a run has.
 
 use std::path::{Path, PathBuf};
+use stepscope_store::{is_file, is_folder};
 
 /// True when `path` is a folder that a run was recorded into.
 pub fn is_run_folder(path: &Path) -> bool {
-    path.join("run.json").is_file() || path.join("raw").is_dir() || !parts_of(path).is_empty()
+    is_file(&path.join("run.json")) || is_folder(&path.join("raw")) || !parts_of(path).is_empty()
 }
 
 /// True when processes have recorded into the run, and none of them may go on.
@@ -14,11 +15,7 @@ pub fn is_over(run: &Path) -> bool {
 
 /// The folders of windows that a flight recorder kept, sorted; they are named by the time.
 pub fn kept_in(run: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(run.join("kept")) else { return Vec::new() };
-    let folders = entries.flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = folders.filter(|folder| is_run_folder(folder)).collect();
-    folders.sort();
-    folders
+    listed(&run.join("kept")).filter(|folder| is_run_folder(folder)).collect()
 }
 
 /// `PID-TIME` of a raw capture or of the part made from it.
@@ -44,22 +41,17 @@ pub(crate) fn raw_captures_of(run: &Path) -> Vec<PathBuf> {
 
 /// The parts of all ranks, sorted.
 pub(crate) fn parts_of(run: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(run) else { return Vec::new() };
     let is_rank = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rank="));
-    let folders = entries.flatten().map(|entry| entry.path()).filter(is_rank);
-    let mut parts: Vec<PathBuf> = folders.flat_map(|folder| files_in(&folder, "parquet")).collect();
+    let mut parts: Vec<PathBuf> = listed(run).filter(is_rank).flat_map(|folder| files_in(&folder, "parquet")).collect();
     parts.sort();
     parts
 }
 
 fn files_in(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let is_it = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_it).collect();
-    files.sort();
-    files
+    listed(folder).filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
-pub(crate) fn size_of_file(file: &Path) -> u64 {
-    std::fs::metadata(file).map_or(0, |metadata| metadata.len())
+/// What a folder holds, by name; nothing where it cannot be listed.
+fn listed(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    stepscope_store::list(folder).unwrap_or_default().into_iter()
 }

@@ -93,14 +93,14 @@ pub(crate) fn rank_of(capture: &Capture) -> u32 {
 
 /// The manifest of a run folder that this code can read.
 pub(crate) fn check(path: &Path) -> Result<Option<Manifest>, RunError> {
-    if !path.is_dir() {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(RunError::Io { action: "open the run folder", source, path: path.into() });
+    let io = |source| RunError::Io { action: "open the run folder", source, path: path.into() };
+    if !stepscope_store::metadata(path).map_err(io)?.is_folder {
+        return Err(io(std::io::ErrorKind::NotADirectory.into()));
     }
     if !is_run_folder(path) {
         return Err(RunError::NotARun { path: path.into() });
     }
-    let text = std::fs::read_to_string(path.join("run.json")).unwrap_or_default();
+    let text = stepscope_store::read_to_string(&path.join("run.json")).unwrap_or_default();
     let manifest: Option<Manifest> = serde_json::from_str(&text).ok();
     match manifest {
         Some(manifest) if manifest.version > VERSION => {

@@ -5,6 +5,7 @@ mod device;
 mod inputs;
 mod io;
 mod memory;
+mod part_bytes;
 mod process_metadata;
 mod reading;
 mod stack_samples;

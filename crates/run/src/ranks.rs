@@ -66,7 +66,7 @@ impl RunFiles {
         for (rank, file) in raw.into_iter().filter(|(_, file)| !compacted.contains(&stem(file))) {
             match rank {
                 Ok(rank) => ranks.entry(rank).or_default().push(file),
-                Err(_) if !file.exists() => {}
+                Err(_) if !stepscope_store::exists(&file) => {}
                 Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
                 Err(error) => unreadable.push(error.to_string()),
             }
@@ -81,7 +81,9 @@ impl RunFiles {
         if ranks.is_empty() {
             ranks.insert(0, Vec::new());
         }
-        let name = run.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let name = stepscope_store::canonicalize(run)
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let kept = kept_in(run).iter().map(|folder| format!("kept/{}", file_name(folder))).collect();
         let hosts = Mutex::new(HostClocks { left, known: HashMap::new() });
         Ok(Self { name: name.unwrap_or_default(), manifest, ranks, unreadable, kept, run: run.into(), hosts })
@@ -133,7 +135,7 @@ impl RunFiles {
     /// Where a file is now: a capture may have become a process file since it was listed.
     fn now(&self, file: &Path) -> PathBuf {
         let part = || parts_of(&self.run).into_iter().find(|part| stem(part) == stem(file));
-        let is_gone = is_raw(file) && !file.exists();
+        let is_gone = is_raw(file) && !stepscope_store::exists(file);
         is_gone.then(part).flatten().unwrap_or_else(|| file.into())
     }
 }

@@ -19,19 +19,24 @@ pub(crate) fn runs_in(path: &Path) -> Vec<PathBuf> {
 
 /// Whether `path` is a folder of several runs, in which more may appear. The traces of a job's ranks are one run.
 pub(crate) fn is_collection(path: &Path, joining: &Joining) -> bool {
-    path.is_dir() && !is_run(path) && !is_dftracer(path) && !is_job(path, joining)
+    stepscope_store::is_folder(path) && !is_run(path) && !is_dftracer(path) && !is_job(path, joining)
 }
 
 /// What a person calls the run at `path`.
 pub(crate) fn name_of(path: &Path) -> String {
-    let path = if path.file_name().is_some() { path.to_path_buf() } else { path.canonicalize().unwrap_or(path.into()) };
+    let path = if path.file_name().is_some() {
+        path.to_path_buf()
+    } else {
+        stepscope_store::canonicalize(path).unwrap_or(path.into())
+    };
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// What names the run at `path` in links: the beginning of its name, so that a person knows it, and a sum of its whole
 /// path, so that no other has it. It is never a number alone.
 pub(crate) fn key_of(path: &Path) -> String {
-    let whole = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
+    let whole =
+        stepscope_store::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
     // FNV-1a: the same in every version of the program.
     let sum = whole
         .as_os_str()
@@ -44,16 +49,16 @@ pub(crate) fn key_of(path: &Path) -> String {
 }
 
 fn is_run_or_trace(path: &Path) -> bool {
-    if path.is_dir() { is_run(path) || is_dftracer(path) } else { has_ending(path, &ENDINGS) }
+    if stepscope_store::is_folder(path) { is_run(path) || is_dftracer(path) } else { has_ending(path, &ENDINGS) }
 }
 
 /// A folder as our recorder makes them.
 fn is_run(path: &Path) -> bool {
-    path.join("run.json").exists()
-        || path.join("raw").is_dir()
+    stepscope_store::exists(&path.join("run.json"))
+        || stepscope_store::is_folder(&path.join("raw"))
         || entries(path).iter().any(|entry| {
             let name = entry.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("rank=") && entry.is_dir()
+            name.starts_with("rank=") && stepscope_store::is_folder(entry)
         })
 }
 
@@ -71,10 +76,7 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
 
 /// What lies in a folder, by name; nothing where it cannot be read.
 fn entries(path: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
+    stepscope_store::list(path).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Where a summary is kept, and whether it is still of what it was made of.
 
 use crate::{Summary, from_bytes, table_from_bytes, to_bytes};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 use stepscope_analyses::{Table, catalogue};
+use stepscope_store::Metadata;
 
 /// Raised when what a summary holds changes its meaning.
 const FORMAT: u32 = 5;
@@ -32,7 +33,8 @@ impl Place {
     pub fn of(folder: &Path, name: &str, files: &[PathBuf], surroundings: &str) -> io::Result<Self> {
         let beside = folder.join(FOLDER).join(format!("{name}.parquet"));
         // All folders' traces share the cache, and many of them have the same name.
-        let whole = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize()?.join(name);
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let whole = stepscope_store::canonicalize(folder)?.join(name);
         let mut sum = Sum::default();
         sum.add(whole.as_os_str().as_encoded_bytes());
         let cached = cache_folder().map(|folder| folder.join(format!("{name}.{:016x}.parquet", sum.0)));
@@ -41,13 +43,16 @@ impl Place {
 
     /// The summary kept there; `None` without one that can be used. Results of analyses are read when they are asked for.
     pub fn read(&self) -> Option<Summary> {
-        let summary = self.paths.iter().find_map(|path| from_bytes(fs::read(path).ok()?, self.of).ok())?;
+        let summary = self.paths.iter().find_map(|path| from_bytes(stepscope_store::read(path).ok()?, self.of).ok())?;
         Some(Summary { place: Some(self.clone()), ..summary })
     }
 
     /// The result of the analysis called `name` in the summary kept there.
     pub(crate) fn read_table(&self, name: &str) -> Option<Table> {
-        self.paths.iter().find_map(|path| table_from_bytes(fs::read(path).ok()?, self.of, name).ok()).flatten()
+        self.paths
+            .iter()
+            .find_map(|path| table_from_bytes(stepscope_store::read(path).ok()?, self.of, name).ok())
+            .flatten()
     }
 
     /// Keeps a summary in place of an earlier one: beside the trace if possible, else in the user's cache. Where that can
@@ -63,6 +68,9 @@ impl Place {
 
 /// Writes a file that others can read where the trace can be read, of which no half is ever seen.
 fn write_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if stepscope_store::is_remote(path) {
+        return stepscope_store::write(path, bytes.to_vec());
+    }
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = tempfile::Builder::new().prefix(".writing").permissions(permissions(folder)?).tempfile_in(folder)?;
@@ -83,7 +91,8 @@ fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
     Ok(folder.metadata()?.permissions())
 }
 
-/// What files and this program are: the length of each file, its time, its first and last bytes; what else they depend on;
+/// What files and this program are: the length of each file, its time, its version in a store or else its first and last
+/// bytes; what else they depend on;
 /// the program's version, and what its analyses are.
 fn sum_of(files: &[PathBuf], surroundings: &str) -> io::Result<u64> {
     static OF_PROGRAM: OnceLock<Sum> = OnceLock::new();
@@ -100,14 +109,19 @@ fn sum_of(files: &[PathBuf], surroundings: &str) -> io::Result<u64> {
 }
 
 fn add_file(sum: &mut Sum, path: &Path) -> io::Result<()> {
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    sum.add(&metadata.len().to_le_bytes());
+    let Metadata { len, modified, version, .. } = stepscope_store::metadata(path)?;
+    let modified =
+        modified.unwrap_or(SystemTime::UNIX_EPOCH).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    sum.add(&len.to_le_bytes());
     sum.add(&modified.as_nanos().to_le_bytes());
+    if let Some(version) = version {
+        sum.add(version.as_bytes());
+        return Ok(());
+    }
+    let mut file = stepscope_store::open(path)?;
     let mut bytes = Vec::new();
-    (&file).take(COMPARED_BYTES).read_to_end(&mut bytes)?;
-    file.seek(SeekFrom::Start(metadata.len().saturating_sub(COMPARED_BYTES)))?;
+    file.by_ref().take(COMPARED_BYTES).read_to_end(&mut bytes)?;
+    file.seek(SeekFrom::Start(len.saturating_sub(COMPARED_BYTES)))?;
     file.take(COMPARED_BYTES).read_to_end(&mut bytes)?;
     sum.add(&bytes);
     Ok(())

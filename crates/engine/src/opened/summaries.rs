@@ -41,7 +41,7 @@ pub(super) fn each<T: Send + Sync>(count: usize, at_once: usize, make: impl Fn(u
 
 /// The summary of each part of a run, in order. They are kept where that saves reading much.
 pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -> Vec<Result<Summary, ImportError>> {
-    let bytes = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
+    let bytes = |path: &PathBuf| stepscope_store::len(path);
     let all = (0..parts.count()).flat_map(|at| parts.files(at)).map(bytes).sum::<u64>();
     let kept_from = match parts {
         Parts::Files { .. } => KEPT_FROM_BYTES,

@@ -84,7 +84,7 @@ impl RunRanks {
     }
 
     fn bytes(&self, rank: u32) -> u64 {
-        self.files(rank).iter().map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum()
+        self.files(rank).iter().map(|file| stepscope_store::len(file)).sum()
     }
 
     fn read(&self, rank: u32, progress: &Progress) -> Result<Trace, ImportError> {

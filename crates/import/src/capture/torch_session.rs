@@ -116,7 +116,7 @@ fn merge_torch_session(
 ) -> Result<Option<String>, String> {
     let below = session.file()?;
     let (path, file) = (run.join(below), below.display());
-    if !path.is_file() {
+    if !stepscope_store::is_file(&path) {
         return Err(format!("what PyTorch's profiler told is not there: {file}"));
     }
     if !known.insert(below.into()) {

@@ -3,7 +3,7 @@
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
 use super::process_metadata::{PART_VERSION, ProcessMetadata, ThreadMetadata};
-use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory, stack_samples};
+use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory, part_bytes, stack_samples};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -17,7 +17,6 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use std::fs::File;
 use std::path::Path;
 use stepscope_capture::device::ActivityList;
 use stepscope_capture::{
@@ -69,7 +68,7 @@ fn read_summary(path: &Path) -> Result<PartSummary, RunError> {
 fn read_footer(path: &Path) -> Result<(ProcessMetadata, u64), RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
     let file =
-        File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+        part_bytes::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
     let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
     let file_metadata = reader.metadata().file_metadata();
     let metadata = parse_metadata(file_metadata.key_value_metadata(), path)?;
@@ -109,7 +108,7 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, RunError>) -> Result
 fn read_table(path: &Path) -> Result<Capture, RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
     let file =
-        File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+        part_bytes::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(error.to_string()))?;
     let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
     let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);

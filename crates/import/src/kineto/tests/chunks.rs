@@ -13,7 +13,7 @@ fn why_a_file_cannot_be_read_further_is_told() {
     let path = folder.path().join("t.json");
     std::fs::write(&path, &text).expect("written");
     for broken_from in [100, 5_000, 20_001] {
-        let file = std::fs::File::open(&path).expect("opened");
+        let file = stepscope_store::open(&path).expect("opened");
         let mut file = SharedFile::new(file, &Progress::default()).expect("a length");
         file.broken_from = broken_from;
         let source =

@@ -72,7 +72,7 @@ fn no_such_slice() -> Failure {
 
 /// The event that a slice was read from, where it can be had soon.
 fn text_of(trace: &Trace, slice: SliceId) -> Option<String> {
-    let size = std::fs::metadata(trace.sources.first()?).ok()?.len();
+    let size = stepscope_store::metadata(std::path::Path::new(trace.sources.first()?)).ok()?.len;
     if size > MAX_SOURCE_BYTES {
         return None;
     }

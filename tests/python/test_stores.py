@@ -1,0 +1,302 @@
+"""Runs and traces in object stores: the same answers as from disk, few requests, and a clear word where something fails."""
+
+import json
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+import runs
+import stores
+
+boto3 = pytest.importorskip("boto3")
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "gpu"
+RUN, TRACE = FIXTURES / "streams" / "run", FIXTURES / "streams" / "torch.json.gz"
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory):
+    """A bucket with a run, a trace, and the traces of two ranks: the server's address, and a client of it."""
+    with stores.s3() as (address, client):
+        stores.upload(client, RUN, "jobs/run")
+        client.upload_file(str(TRACE), "runs", "traces/torch.json.gz")
+        for path in ranks(tmp_path_factory.mktemp("ranks")):
+            client.upload_file(str(path), "runs", f"ranks/{path.name}")
+        yield address, client
+
+
+def ranks(folder):
+    """Traces of two ranks, large enough to be read in several parts."""
+    events = [
+        {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": f"aten::op{at % 7}",
+            "pid": 1,
+            "tid": 1,
+            "ts": 10 * at,
+            "dur": 7,
+            "args": {"note": "x" * 60},
+        }
+        for at in range(60_000)
+    ]
+    for rank in (0, 1):
+        path = folder / f"rank{rank}.json"
+        about = {"distributedInfo": {"rank": rank, "world_size": 2}, "baseTimeNanoseconds": 0}
+        path.write_text(json.dumps({**about, "traceEvents": events}))
+        yield path
+
+
+def variables(address, **more):
+    return runs.environment(**stores.CREDENTIALS, AWS_ENDPOINT_URL=address, AWS_EC2_METADATA_DISABLED="true", **more)
+
+
+def table(path, env, analysis="operators"):
+    told = runs.stepscope("analyze", analysis, path, "--json", env=env)
+    return json.loads(told.stdout)["results"]
+
+
+def fails(path, env):
+    """What the command says that cannot open ``path``."""
+    told = runs.run(runs.COMMAND, "analyze", "operators", path, "--json", env=env)
+    assert told.returncode == 1 and not told.stdout, (told.returncode, told.stdout)
+    assert "panicked" not in told.stderr
+    return told.stderr
+
+
+@pytest.mark.parametrize("place, local", [("jobs/run", RUN), ("traces/torch.json.gz", TRACE)])
+@pytest.mark.parametrize("analysis", ["operators", "kernels", "idle_causes"])
+def test_answers_are_those_from_disk(s3, place, local, analysis):
+    address, _ = s3
+    found = table(f"s3://runs/{place}", variables(address), analysis)
+    assert found and found == table(local, runs.environment(), analysis)
+
+
+def test_ranks_are_found_by_folder_and_by_pattern(s3, tmp_path):
+    address, _ = s3
+    expected = table(list(ranks(tmp_path))[0].parent, runs.environment())
+    assert expected
+    env = variables(address)
+    assert table("s3://runs/ranks", env) == table("s3://runs/ranks/rank*.json", env) == expected
+    told = fails("s3://runs/ranks/none*.json", env)
+    assert "no file or folder matches the pattern" in told
+
+
+def test_a_long_trace_is_read_in_ranges_ahead(s3):
+    address, client = s3
+    with stores.proxy(address) as proxy:
+        assert table("s3://runs/ranks/rank0.json", variables(proxy.address))
+        ranges = [request["range"] for request in proxy.requests if request["range"]]
+        size = client.head_object(Bucket="runs", Key="ranks/rank0.json")["ContentLength"]
+        assert size > 2 * (4 << 20) and len(ranges) == len(set(ranges)) == -(-size // (4 << 20))
+
+
+def test_a_connection_that_breaks_is_taken_up_again(s3):
+    address, _ = s3
+    expected = table("s3://runs/ranks/rank0.json", variables(address))
+    broken = []
+
+    def cut(request):
+        if request["range"] and len(broken) < 2:
+            broken.append(request)
+            return "cut", 100_000
+        return None
+
+    with stores.proxy(address) as proxy:
+        proxy.fault = cut
+        assert table("s3://runs/ranks/rank0.json", variables(proxy.address)) == expected
+    assert len(broken) == 2
+
+
+def test_a_busy_store_is_asked_again_and_a_slow_one_waited_for(s3):
+    address, _ = s3
+    expected = table("s3://runs/traces/torch.json.gz", variables(address))
+    answers = iter([503, 503, ("delay", 0.3), 500])
+    with stores.proxy(address) as proxy:
+        proxy.fault = lambda request: next(answers, None)
+        assert table("s3://runs/traces/torch.json.gz", variables(proxy.address)) == expected
+    assert next(answers, None) is None
+
+
+@pytest.mark.parametrize(
+    "fault, said, hint",
+    [
+        (403, "s3://runs denies access", "right to list and read"),
+        (401, "s3://runs does not accept the credentials", "AWS_PROFILE"),
+        (503, "s3://runs answers that it gets too many requests", "STEPSCOPE_STORE_RETRY_S"),
+        (("cut", 10), "the connection to s3://runs broke", "STEPSCOPE_STORE_RETRY_S"),
+    ],
+)
+def test_what_stays_broken_is_said(s3, fault, said, hint):
+    address, _ = s3
+    with stores.proxy(address) as proxy:
+        proxy.fault = lambda request: fault
+        told = fails("s3://runs/traces/torch.json.gz", variables(proxy.address, STEPSCOPE_STORE_RETRY_S=1))
+    assert said in told and hint in told and "at: s3://runs/traces/torch.json.gz" in told
+
+
+def test_what_is_not_there_is_said(s3):
+    address, _ = s3
+    env = variables(address)
+    assert "no such file or folder" in fails("s3://runs/nothing", env)
+    assert "there is no bucket or container s3://other" in fails("s3://other/run", env)
+    assert "this is no address of an object" in fails("s3://runs/a//b", env)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+        told = fails("s3://runs/run", variables(nobody, STEPSCOPE_STORE_RETRY_S=0))
+    assert "s3://runs cannot be reached" in told
+    none = {**env, "HOME": "/nonexistent"}
+    del none["AWS_ACCESS_KEY_ID"], none["AWS_SECRET_ACCESS_KEY"]
+    told = fails("s3://runs/jobs/run", none)
+    assert "there are no credentials for s3://runs" in told and "AWS_PROFILE" in told
+
+
+def test_a_profile_says_who_asks_and_where(s3, tmp_path):
+    address, _ = s3
+    (tmp_path / "config").write_text(f"[profile lab]\nregion = us-east-1\nendpoint_url = {address}\n")
+    (tmp_path / "credentials").write_text("[lab]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    files = {"AWS_CONFIG_FILE": tmp_path / "config", "AWS_SHARED_CREDENTIALS_FILE": tmp_path / "credentials"}
+    env = runs.environment(**files, AWS_PROFILE="lab")
+    assert table("s3://runs/traces/torch.json.gz", env) == table(TRACE, runs.environment())
+
+
+def test_an_object_that_is_written_while_it_is_read_is_no_trace(s3, tmp_path):
+    address, client = s3
+    path = list(ranks(tmp_path))[0]
+    client.upload_file(str(path), "runs", "changing/rank0.json")
+    changed = []
+
+    def change():
+        changed.append(1)
+        client.put_object(Bucket="runs", Key="changing/rank0.json", Body=path.read_bytes()[:-2] + b" ]}")
+
+    with stores.proxy(address) as proxy:
+        proxy.fault = lambda request: change if request["range"] and not changed else None
+        told = runs.run(
+            runs.COMMAND, "analyze", "operators", "s3://runs/changing/rank0.json", env=variables(proxy.address)
+        )
+    assert changed and "the object was written while it was read" in told.stdout + told.stderr
+
+
+def test_damage_on_the_way_never_ends_in_a_panic(s3):
+    address, _ = s3
+    with stores.proxy(address) as proxy:
+        proxy.fault = lambda request: ("flip", TRACE.stat().st_size // 2) if request["range"] else None
+        told = runs.run(
+            runs.COMMAND,
+            "analyze",
+            "operators",
+            "s3://runs/traces/torch.json.gz",
+            "--json",
+            env=variables(proxy.address),
+        )
+    assert "panicked" not in told.stderr
+    if told.returncode == 0:
+        whole = runs.stepscope("analyze", "operators", TRACE, "--json").stdout
+        assert json.loads(told.stdout)["findings"] != json.loads(whole)["findings"], "it says that it was damaged"
+    else:
+        assert "error:" in told.stderr
+
+
+@pytest.mark.parametrize("name", ["trace.json.gz", "trace.pftrace", "slices.parquet", "tables/"])
+def test_exports_go_to_stores(s3, tmp_path, name):
+    address, client = s3
+    env = variables(address)
+    runs.stepscope("convert", RUN, "-o", f"s3://runs/exports/{name}", env=env)
+    runs.stepscope("convert", RUN, "-o", f"{tmp_path}/{name}", env=env)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        key = f"exports/{path.relative_to(tmp_path)}"
+        assert client.get_object(Bucket="runs", Key=key)["Body"].read() == path.read_bytes(), key
+    if name != "tables/":
+        told = runs.run(runs.COMMAND, "convert", RUN, "-o", f"s3://runs/exports/{name}", env=env)
+        assert told.returncode == 1 and "--force" in told.stderr
+
+
+def test_a_web_server_gives_ranges_also_for_signed_addresses(tmp_path):
+    env = runs.environment(**stores.HERE)
+    shutil.copy(TRACE, tmp_path / "t.json.gz")
+    expected = table(TRACE, env)
+    with stores.folder_server(tmp_path) as server:
+        assert table(f"{server.address}/t.json.gz", env) == expected
+        assert any(wanted for _, _, wanted in server.requests)
+        assert "no such file or folder" in fails(f"{server.address}/u.json.gz", env)
+    with stores.folder_server(tmp_path, key="secret") as server:
+        assert table(f"{server.address}/t.json.gz?key=secret", env) == expected
+        assert "denies access" in fails(f"{server.address}/t.json.gz", env)
+
+
+def test_python_opens_addresses_files_and_what_fsspec_knows(s3, monkeypatch):
+    import fsspec
+    import stepscope
+
+    address, _ = s3
+    for name, value in {**stores.CREDENTIALS, "AWS_ENDPOINT_URL": address}.items():
+        monkeypatch.setenv(name, value)
+    expected = stepscope.open(TRACE).operators()["results"]
+    assert stepscope.open("s3://runs/traces/torch.json.gz").operators()["results"] == expected
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        stepscope.open("s3://runs/nothing")
+    with open(TRACE, "rb") as file:
+        assert stepscope.open(file).operators()["results"] == expected
+    memory = fsspec.filesystem("memory")
+    memory.put(str(RUN), "/jobs/run", recursive=True)
+    memory.pipe("/t.json.gz", TRACE.read_bytes())
+    with memory.open("/t.json.gz") as file:
+        assert stepscope.open(file).operators()["results"] == expected
+    assert stepscope.open("memory://t.json.gz").operators()["results"] == expected
+    assert stepscope.open("memory://jobs/run").operators()["results"] == stepscope.open(RUN).operators()["results"]
+    with pytest.raises(ValueError, match="nosuch"):
+        stepscope.open("nosuch://a")
+
+
+PROGRAM = "import sys, torch\nfor _ in range(3):\n    torch.ones(4) + 1\nsys.exit(int(sys.argv[1]))\n"
+
+
+def recorded(address, env, folder, *arguments, code=0):
+    command = [runs.COMMAND, "record", "-o", address, *arguments, "--", sys.executable, "-c", PROGRAM, code]
+    return runs.execute(*command, cwd=folder, env=env, code=code)
+
+
+def test_a_run_is_recorded_into_a_store(s3, tmp_path):
+    address, client = s3
+    env = variables(address)
+    told = recorded("s3://runs/recorded", env, tmp_path, code=3)
+    assert "sent to s3://runs/recorded" in told.stderr
+    assert [row["count"] for row in table("s3://runs/recorded", env) if row["name"] == "aten::add"] == [3]
+    again = runs.run(runs.COMMAND, "record", "-o", "s3://runs/recorded", "--", "true", cwd=tmp_path, env=env)
+    assert again.returncode == 1 and "this address already holds objects" in again.stderr
+    recorded("s3://runs/recorded", env, tmp_path, "--join")
+    assert [row["count"] for row in table("s3://runs/recorded", env) if row["name"] == "aten::add"] == [6]
+
+
+def test_a_store_that_refuses_is_told_before_the_job_runs(s3, tmp_path):
+    address, _ = s3
+    marker = tmp_path / "ran"
+    command = [runs.COMMAND, "record", "-o", "s3://other/run", "--", "touch", marker]
+    told = runs.run(*command, cwd=tmp_path, env=variables(address))
+    assert told.returncode == 1 and "there is no bucket or container s3://other" in told.stderr
+    assert not marker.exists() and not list(tmp_path.iterdir())
+
+
+def test_nothing_is_lost_when_the_store_is_away(s3, tmp_path):
+    address, _ = s3
+    env = variables(address)
+    with stores.proxy(address) as proxy:
+        away = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0)
+        proxy.fault = lambda request: 500
+        told = recorded("s3://runs/away", away, tmp_path)
+        assert "the run is kept here" in told.stderr and "stepscope upload" in told.stderr
+        (run,) = (tmp_path / "stepscope-runs").iterdir()
+        # It breaks off in the middle, and goes on.
+        answers = iter([None] * 2)
+        proxy.fault = lambda request: next(answers, 500) if request["method"] == "PUT" else None
+        broken = runs.run(runs.COMMAND, "upload", run, "s3://runs/away", env=away)
+        assert broken.returncode == 1 or "sent" in broken.stdout
+        proxy.fault = lambda request: None
+        runs.stepscope("upload", run, "s3://runs/away", env=away)
+        assert "0 files" in runs.stepscope("upload", run, "s3://runs/away", env=away).stdout
+    assert table("s3://runs/away", env) == table(run, runs.environment())
