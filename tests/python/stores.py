@@ -1,11 +1,19 @@
 """Servers of objects on this machine, and a proxy before them that fails as networks do."""
 
+import base64
 import contextlib
+import email.utils
+import fcntl
+import hashlib
+import hmac
 import http.client
 import re
+import socket
+import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 # A proxy for the world outside knows nothing of servers here.
@@ -50,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class ProxyHandler(Handler):
-    """Passes requests on. What ``server.fault(request)`` gives is done to the answer: a status instead, ``("cut", n)``
+    """Passes requests on, their path and headers as ``server.rewrite`` makes them. What ``server.fault(request)`` gives is done to the answer: a status instead, ``("cut", n)``
     after n bytes, ``("flip", n)`` a bit of byte n, ``("delay", s)``, or a function that is called before."""
 
     def handle_any(self):
@@ -65,7 +73,8 @@ class ProxyHandler(Handler):
         if callable(fault):
             fault()
         upstream = http.client.HTTPConnection(self.server.upstream.removeprefix("http://"), timeout=30)
-        upstream.request(self.command, self.path, sent or None, dict(self.headers))
+        path, headers = self.server.rewrite(self.path, dict(self.headers))
+        upstream.request(self.command, path, sent or None, headers)
         answer = upstream.getresponse()
         body, headers = answer.read(), answer.getheaders()
         upstream.close()
@@ -90,9 +99,21 @@ class ProxyHandler(Handler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any
 
 
-def proxy(upstream):
+def proxy(upstream, rewrite=lambda path, headers: (path, headers)):
     """A proxy before the server at ``upstream``, which does nothing until its ``fault`` says what."""
-    return served(ProxyHandler, upstream=upstream, fault=lambda request: None, requests=[], lock=threading.Lock())
+    members = {"upstream": upstream, "rewrite": rewrite, "requests": [], "lock": threading.Lock()}
+    return served(ProxyHandler, fault=lambda request: None, **members)
+
+
+def google(s3_address):
+    """Google's XML interface before an S3 server: it is the same but for slashes in names, and who may ask."""
+
+    def rewrite(path, headers):
+        signed = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        others = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+        return path.replace("%2F", "/"), {**others, "Authorization": signed}
+
+    return proxy(s3_address, rewrite)
 
 
 class FolderHandler(Handler):
@@ -155,3 +176,47 @@ def upload(client, folder, prefix):
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             client.upload_file(str(path), "runs", f"{prefix}/{path.relative_to(folder)}")
+
+
+AZURITE = Path(__file__).parents[1] / "stores"
+# Of all emulators of Azure's stores.
+ACCOUNT = "devstoreaccount1"
+ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+def azurite_program():
+    """The command of Azurite, which is installed where it is not."""
+    program = AZURITE / "node_modules" / ".bin" / "azurite-blob"
+    with open(AZURITE / "package.json") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=AZURITE, check=True)
+    return program
+
+
+@contextlib.contextmanager
+def azure(folder):
+    """An Azure server with the container ``runs``: its connection string."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [azurite_program(), "--silent", "--skipApiVersionCheck", "--blobPort", str(port), "--location", folder]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert any("successfully listens" in line for line in process.stdout)
+            make_container(port)
+            end = f"BlobEndpoint=http://127.0.0.1:{port}/{ACCOUNT};"
+            yield f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};{end}"
+        finally:
+            process.terminate()
+
+
+def make_container(port):
+    about = {"x-ms-date": email.utils.formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+    lines = [f"{name}:{value}" for name, value in about.items()]
+    text = "\n".join(["PUT", *[""] * 11, *lines, f"/{ACCOUNT}/{ACCOUNT}/runs", "restype:container"])
+    mac = hmac.new(base64.b64decode(ACCOUNT_KEY), text.encode(), hashlib.sha256).digest()
+    signed = {**about, "Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(mac).decode()}", "Content-Length": "0"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("PUT", f"/{ACCOUNT}/runs?restype=container", headers=signed)
+    assert connection.getresponse().status == 201

@@ -90,6 +90,7 @@ impl Listing {
             let mut found = store.objects.list(Some(&folder).filter(|folder| !folder.as_ref().is_empty()));
             let mut objects = BTreeMap::new();
             while let Some(meta) = found.try_next().await.map_err(|error| store.told(&error))? {
+                let meta = ObjectMeta { e_tag: meta.e_tag.map(quoted), ..meta };
                 objects.insert(meta.location.as_ref().to_string(), meta);
                 if objects.len() > MOST_OBJECTS {
                     let detail = format!("more than {MOST_OBJECTS} objects are below this folder");
@@ -131,6 +132,11 @@ impl Listing {
         let is_folder = self.objects.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below));
         is_folder.then_some(Metadata { is_folder: true, len: 0, modified: None, version: None })
     }
+}
+
+/// An `ETag` as requests have it: Azure's listings leave the quotes out.
+fn quoted(e_tag: String) -> String {
+    if e_tag.ends_with('"') { e_tag } else { format!("\"{e_tag}\"") }
 }
 
 /// What the names of objects in a folder begin with.
