@@ -45,8 +45,11 @@ def main():
     parser.add_argument("--least", type=int, default=0, help="fail when fewer faults are named first")
     parser.add_argument("--json", type=Path, help="also write all rows and verdicts to this file")
     parser.add_argument("--keep", type=Path, help="keep the recorded runs in this folder")
+    parser.add_argument("--again", action="store_true", help="judge what --keep has kept, and record nothing")
     parser.add_argument("--list", action="store_true", help="print the jobs and what is expected of them")
     arguments = parser.parse_args()
+    if arguments.again and not arguments.keep:
+        parser.error("--again judges what is in the folder that --keep names")
     words = [word for word in arguments.only.split(",") if word]
     jobs = [
         job for job in all_planted().values() if not words or any(word in f"{job.kind}.{job.name}" for word in words)
@@ -66,7 +69,7 @@ def main():
     )
     for job in jobs:
         for seed in seeds:
-            results.append(measured(job, seed, rounds, arguments.keep))
+            results.append(measured(job, seed, rounds, arguments.keep, arguments.again))
             print(line(results[-1]), flush=True)
             if arguments.json:
                 arguments.json.write_text(json.dumps({"environment": environment(), "results": results}, indent=1))
@@ -76,7 +79,7 @@ def main():
         sys.exit(1)
 
 
-def measured(job, seed, rounds, keep):
+def measured(job, seed, rounds, keep, is_again=False):
     """Everything about a job of one seed."""
     result = {"job": job.name, "kind": job.kind, "seed": seed, "error": None, "true_gain": None, "step_ms": None}
     # Runnable threads of the machine for each core: much above 1, a healthy job does wait for cores.
@@ -95,7 +98,7 @@ def measured(job, seed, rounds, keep):
     try:
         if rounds and job.step_time:
             result.update(true_gain(job, seed, rounds))
-        result.update(recorded(job, seed, keep))
+        result.update(recorded(job, seed, keep, is_again))
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         result["error"] = str(error)
     return result
@@ -117,14 +120,16 @@ def true_gain(job, seed, rounds):
     return {"true_gain": gain, "step_ms": faulty, "step_ms_fixed": fixed}
 
 
-def recorded(job, seed, keep):
-    """What advice says about the recorded job."""
+def recorded(job, seed, keep, is_again=False):
+    """What advice says about the recorded job; ``is_again``: as it was recorded before."""
     with tempfile.TemporaryDirectory(prefix="stepscope-insight-") as folder:
         run_folder = (keep.resolve() / f"{job.name}-{seed}") if keep else Path(folder) / "run"
-        # One that an earlier bench kept makes place.
-        shutil.rmtree(run_folder, ignore_errors=True)
-        run_folder.parent.mkdir(parents=True, exist_ok=True)
-        step_ms = run(job, seed, folder, record_to=run_folder)
+        step_ms = None
+        if not is_again:
+            # One that an earlier bench kept makes place.
+            shutil.rmtree(run_folder, ignore_errors=True)
+            run_folder.parent.mkdir(parents=True, exist_ok=True)
+            step_ms = run(job, seed, folder, record_to=run_folder)
         begin = time.monotonic()
         command = [*STEPSCOPE, "analyze", "advice", run_folder, "--json"]
         done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
