@@ -93,10 +93,10 @@ def libraries(tmp_path_factory):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 1 MiB."""
+    """A file system of 2 MiB: some segments of a capture, with a few to spare for who comes first."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, text=True)
     if mounted.returncode != 0:
         pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
     yield folder
