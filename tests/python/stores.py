@@ -160,14 +160,18 @@ def s3():
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    host, port = server.get_host_and_port()
     try:
-        host, port = server.get_host_and_port()
         address = f"http://{host}:{port}"
         keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
         client = boto3.client("s3", endpoint_url=address, region_name="us-east-1", config=Config(proxies={}), **keys)
         client.create_bucket(Bucket="runs")
         yield address, client
     finally:
+        # All servers of a process hold the same objects.
+        connection = http.client.HTTPConnection(host, port, timeout=30)
+        connection.request("POST", "/moto-api/reset")
+        assert connection.getresponse().status == 200
         server.stop()
 
 
@@ -200,7 +204,16 @@ def azure(folder):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [azurite_program(), "--silent", "--skipApiVersionCheck", "--blobPort", str(port), "--location", folder]
+    command = [
+        azurite_program(),
+        "--silent",
+        "--disableTelemetry",
+        "--skipApiVersionCheck",
+        "--blobPort",
+        str(port),
+        "--location",
+        folder,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert any("successfully listens" in line for line in process.stdout)
