@@ -298,5 +298,7 @@ def test_nothing_is_lost_when_the_store_is_away(s3, tmp_path):
         assert broken.returncode == 1 or "sent" in broken.stdout
         proxy.fault = lambda request: None
         runs.stepscope("upload", run, "s3://runs/away", env=away)
+        proxy.requests.clear()
         assert "0 files" in runs.stepscope("upload", run, "s3://runs/away", env=away).stdout
+        assert len(proxy.requests) == 1, "one listing tells of all files"
     assert table("s3://runs/away", env) == table(run, runs.environment())

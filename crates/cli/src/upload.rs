@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use stepscope_base::units::format_bytes;
 use stepscope_engine::EngineError;
-use stepscope_store::StoreError;
+use stepscope_store::{Fault, StoreError};
 
 /// Copy a run into an object store
 ///
@@ -78,19 +78,18 @@ impl Upload {
 
     /// Files of the same length are those of an earlier upload: a part is never changed.
     fn leave_out_what_is_there(&mut self) -> io::Result<()> {
+        // One request tells of all files.
+        if let Err(error) = stepscope_store::list(&self.to) {
+            let is_new = StoreError::in_error(&error).is_some_and(|said| said.fault == Fault::NotFound);
+            return if is_new { Ok(()) } else { Err(error) };
+        }
         for file in self.files() {
-            match stepscope_store::metadata(&self.to.join(&file)) {
-                Ok(there) if there.len == stepscope_store::len(&self.run.join(&file)) => drop(self.sent.insert(file)),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_bucket(&error) => {}
-                Err(error) => return Err(error),
+            let there = stepscope_store::metadata(&self.to.join(&file)).ok();
+            if there.is_some_and(|there| there.len == stepscope_store::len(&self.run.join(&file))) {
+                self.sent.insert(file);
             }
         }
         Ok(())
-    }
-
-    fn is_bucket(&self, error: &io::Error) -> bool {
-        StoreError::in_error(error).is_none_or(|said| said.fault == stepscope_store::Fault::NotFound)
     }
 
     /// Sends the files that nobody writes any more: `run.json`, and the parts of processes that have ended.

@@ -7,7 +7,7 @@ use crate::{Fault, Metadata, StoreError};
 use futures_util::TryStreamExt;
 use object_store::ObjectMeta;
 use object_store::path::Path as ObjectPath;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,18 +104,10 @@ impl Listing {
     /// The names directly below `folder`, each once.
     pub(crate) fn names(&self, folder: &ObjectPath) -> Vec<String> {
         let below = below(folder);
-        let mut names: Vec<String> = Vec::new();
-        for path in
-            self.objects.range(below.clone()..).map(|(path, _)| path).take_while(|path| path.starts_with(&below))
-        {
-            let name = path[below.len()..].split('/').next().unwrap_or_default();
-            if !name.is_empty() && names.last().is_none_or(|last| last != name) {
-                names.push(name.into());
-            }
-        }
-        names.sort_unstable();
-        names.dedup();
-        names
+        let paths = self.objects.range(below.clone()..).map(|(path, _)| path);
+        let inside = paths.take_while(|path| path.starts_with(&below));
+        let names: BTreeSet<&str> = inside.filter_map(|path| path[below.len()..].split('/').next()).collect();
+        names.into_iter().filter(|name| !name.is_empty()).map(String::from).collect()
     }
 
     /// Paths of all objects below it.
