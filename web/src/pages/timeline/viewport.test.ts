@@ -96,3 +96,12 @@ test("after what is shown comes the next: parts, what was in focus first, everyt
     expect(shown()).toBe(next);
   }
 });
+
+test("a speck is zoomed to, a moment in sight is not", async () => {
+  const { viewport } = await begun();
+  setParams({ view: "0-100000" });
+  expect(viewport.revealing({ start_ns: 50_000, end_ns: 50_020 })).toEqual({ view: "49200-50820" });
+  expect(viewport.revealing({ start_ns: 50_000, end_ns: 50_000 })).toEqual({});
+  setParams({ view: "0-1000" });
+  expect(viewport.revealing({ start_ns: 50_000, end_ns: 50_000 })).toEqual({ view: "49500-50500" });
+});

@@ -77,9 +77,13 @@ export class Viewport {
     return before !== null && isLargeMove(before, view);
   }
 
-  /** What the address is to have so that a part is seen, and is no speck; nothing where it is seen already. */
+  /**
+   * What the address is to have so that a part is seen, and is no speck; nothing where it is seen already. A moment, such
+   * as a sample, is as wide at every zoom.
+   */
   revealing(part: Span): Changes {
-    const isSpeck = this.timeline !== null && part.end_ns - part.start_ns < this.timeline.scale.ns_per_px;
+    const length = part.end_ns - part.start_ns;
+    const isSpeck = this.timeline !== null && length > 0 && length < this.timeline.scale.ns_per_px;
     const next = isSpeck ? around(part, 40) : revealing(this.goal, part);
     return next === this.goal ? {} : this.at(next);
   }
