@@ -121,7 +121,7 @@ def test_samples_of_stacks_are_moments_with_their_stack_in_perfetto_and_in_chrom
             frame = again["stackFrames"].get(str(frame.get("parent")))
         names.append(names_of)
     assert names[1] == [frames[number]["name"] for number in ("3", "2", "1")]
-    rows = duckdb.sql(f"SELECT time_ns, line, stack FROM '{convert(path, 'tables')}/stack_samples.parquet'").fetchall()
+    rows = duckdb.sql(f"SELECT time_ns, line, stack FROM '{convert(path, 'tables')}/sample/*.parquet'").fetchall()
     assert rows == [(at, stack[0], ";".join(stack)) for (at, _), stack in zip(expected, names)]
 
 
@@ -155,13 +155,14 @@ def samples_of_perfetto(path):
 def test_tables_join(trace):
     tables = convert(trace, "tables")
     rows = duckdb.sql(
-        f"SELECT kernel.name, launch.name FROM '{tables}/device_events.parquet' AS kernel "
-        f"JOIN '{tables}/slices.parquet' AS launch ON kernel.launch = launch.slice"
+        f"SELECT kernel.name, launch.name FROM '{tables}/kernel/*.parquet' AS kernel "
+        f"JOIN '{tables}/slice/*.parquet' AS launch ON kernel.launch = launch.slice"
     ).fetchall()
     assert rows == [("gemm", "cudaLaunchKernel")]
-    schema = pyarrow.parquet.read_schema(tables / "slices.parquet")
+    schema = pyarrow.parquet.read_schema(tables / "slice" / "rank-0.parquet")
     assert schema.field("name").type == pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    about = json.loads(pyarrow.parquet.read_metadata(tables / "slices.parquet").metadata[b"stepscope"])
+    assert schema.field("dur_ns").metadata == {b"stepscope.unit": b"ns", b"stepscope.doc": b"How long it takes."}
+    about = json.loads(pyarrow.parquet.read_metadata(tables / "slice" / "rank-0.parquet").metadata[b"stepscope"])
     assert about["run"] == "trace"
 
 

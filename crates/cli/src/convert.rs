@@ -11,12 +11,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepscope_engine::{OpenOptions, Ranks, Selection, Trace, check_selection};
-use stepscope_export::{Format, RANK_PLACE, save_ranks, save_trace, write_trace};
+use stepscope_export::{Format, RANK_PLACE, save_ranks, save_tables, save_trace, write_trace};
 
 /// Write a run or a trace file in another format, told by the ending of OUT
 ///
 /// *.json and *.json.gz: Chrome JSON as PyTorch's profiler writes it; *.pftrace and *.pftrace.gz: Perfetto; *.parquet: the
-/// table of slices; a folder, with a / at its end: every table as Parquet; -: Chrome JSON to standard output. With {rank}
+/// table of slices; a folder, with a / at its end: every table as Parquet, a file for each rank; -: Chrome JSON to standard output. With {rank}
 /// in the name of a *.json or *.json.gz, each rank has a file of its own.
 #[derive(Args)]
 #[command(after_help = "\
@@ -68,6 +68,16 @@ impl ConvertArguments {
     }
 }
 
+/// The tables of what is to be written, in the folder `output`.
+fn write_tables(arguments: &ConvertArguments, inputs: &[PathBuf], output: &Path) -> Ending {
+    let run = opening::open(inputs, &arguments.joined.options())?;
+    let selection = Selection { ranks: arguments.rank.clone().unwrap_or_default(), ..Selection::default() };
+    check_selection(run.trace(), &selection)?;
+    let slices = save_tables(&run, &selection.ranks, output, arguments.force)?;
+    print(&format!("{}: {}\n", shown(output), plural(slices, "slice")))?;
+    Ok(0)
+}
+
 /// What is to be written; of ranks that share a file with ranks that are asked for, too.
 fn opened(arguments: &ConvertArguments, inputs: &[PathBuf]) -> Result<Arc<Trace>, Failure> {
     let options = arguments.joined.options();
@@ -108,6 +118,9 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     // Before the work, so that nobody waits for it in vain; it is looked at again when the work is done.
     if !arguments.force && is_taken(output) {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
+    }
+    if format == Format::Tables {
+        return write_tables(arguments, inputs, output);
     }
     let trace = opened(arguments, inputs)?;
     if output.to_string_lossy().contains(RANK_PLACE) {

@@ -73,13 +73,14 @@ impl From<EngineError> for Failure {
 impl From<ExportError> for Failure {
     fn from(error: ExportError) -> Self {
         let failure = match &error {
+            ExportError::Read(error) => return Self::from(error.clone()),
             ExportError::Write { path, source } => Self::file("cannot write the result", path, source),
             ExportError::Exists { path } => Self::new(split_place(&error.to_string(), path).0).at(path.display()),
             ExportError::UnknownFormat { path } | ExportError::NotByRank { path } => {
                 Self::new(split_place(&error.to_string(), path).0).at(path.display()).code(2)
             }
         };
-        Self { hint: error.hint().map(str::to_string), ..failure }
+        Self { hint: error.hint(), ..failure }
     }
 }
 

@@ -21,6 +21,11 @@ impl Fingerprint {
         Self(files)
     }
 
+    /// Its files, each with its length in bytes and its time in ns since 1970, by path.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, u64, u128)> {
+        self.0.iter().map(|(path, bytes, modified_ns)| (path.as_path(), *bytes, *modified_ns))
+    }
+
     /// True when nothing is there.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

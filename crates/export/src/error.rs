@@ -1,10 +1,14 @@
 //! Why something could not be written.
 
 use std::path::PathBuf;
+use stepscope_engine::EngineError;
 
 /// An export that failed. Nothing was left where it should have been written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
+    /// What is to be written cannot be read.
+    #[error(transparent)]
+    Read(#[from] EngineError),
     /// The operating system refused.
     #[error("cannot write: {source}: {path}")]
     Write {
@@ -35,8 +39,9 @@ pub enum ExportError {
 
 impl ExportError {
     /// What a person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Read(error) => return error.hint(),
             Self::Write { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound => Some("create the parent folder first"),
                 std::io::ErrorKind::StorageFull => Some("the disk is full: choose a path on another one"),
@@ -48,6 +53,7 @@ impl ExportError {
                 "name it *.json or *.json.gz (Chrome), *.pftrace or *.pftrace.gz (Perfetto), *.parquet (slices), \
                  or a folder with a / at its end (all tables)",
             ),
-        }
+        };
+        hint.map(String::from)
     }
 }

@@ -39,8 +39,10 @@ pub use markdown::{
 pub use memory_timeline::save_memory_timeline;
 pub use numbers::report_numbers;
 pub use perfetto::write_perfetto;
-pub use save::{RANK_PLACE, save_ranks, save_recording, save_trace, save_window, write_trace};
-pub use tables::{write_slices, write_tables};
+pub use save::{RANK_PLACE, save_ranks, save_recording, save_tables, save_trace, save_window, write_trace};
+pub use tables::{
+    ColumnDescription, KeptTables, TableDescription, kept_tables, table_descriptions, write_slices, write_tables,
+};
 pub use tensorboard::tensorboard_events;
 
 #[cfg(test)]

@@ -10,26 +10,34 @@ use crate::{
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use stepscope_base::Span;
-use stepscope_engine::RecordingRows;
+use stepscope_engine::{OpenedRun, Ranks, RecordingRows};
 use stepscope_trace::Trace;
 
 /// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise.
-/// A folder of tables that is replaced keeps its other files.
 ///
 /// # Errors
 /// [`ExportError::Exists`], [`ExportError::Write`]; `path` is then as it was.
 pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool) -> Result<(), ExportError> {
-    let is_taken = match format {
-        Format::Tables if path.is_dir() => stepscope_store::list(path).is_ok_and(|entries| !entries.is_empty()),
-        _ => is_taken(path),
+    if is_taken(path) && !is_replacing {
+        return Err(ExportError::Exists { path: path.into() });
+    }
+    Destination::write(path, |out| write_trace(trace, format, out))
+}
+
+/// Writes the tables of some ranks of `run` into the folder `path`. Those that lie there are replaced when `is_replacing`,
+/// and are an error otherwise, as is anything else in it; what else lies there stays. Gives the number of slices.
+///
+/// # Errors
+/// [`ExportError::Exists`], [`ExportError::Read`], [`ExportError::Write`].
+pub fn save_tables(run: &OpenedRun, ranks: &Ranks, path: &Path, is_replacing: bool) -> Result<u64, ExportError> {
+    let is_taken = match stepscope_store::list(path) {
+        Ok(entries) => !entries.is_empty(),
+        Err(_) => is_taken(path),
     };
     if is_taken && !is_replacing {
         return Err(ExportError::Exists { path: path.into() });
     }
-    match format {
-        Format::Tables => write_tables(trace, path),
-        _ => Destination::write(path, |out| write_trace(trace, format, out)),
-    }
+    write_tables(run, ranks, path)
 }
 
 /// Whether something is at `path`, a link that leads nowhere as well.
@@ -169,11 +177,14 @@ pub(crate) mod tests {
     fn what_lies_there_is_replaced_only_when_asked() {
         let folder = tempfile::tempdir().unwrap();
         let trace = drawn("rank 0 cpu 1 aabb");
-        for (name, format) in [("a.parquet", Format::Slices), ("tables", Format::Tables)] {
-            let path = folder.path().join(name);
-            save_trace(&trace, &path, format, false).unwrap();
-            assert!(matches!(save_trace(&trace, &path, format, false), Err(ExportError::Exists { .. })));
-            save_trace(&trace, &path, format, true).unwrap();
+        let run = OpenedRun::of(trace.clone());
+        let [slices, tables] = ["a.parquet", "tables"].map(|name| folder.path().join(name));
+        let tables = |is_replacing| save_tables(&run, &Ranks::default(), &tables, is_replacing).map(drop);
+        let slices = |is_replacing| save_trace(&trace, &slices, Format::Slices, is_replacing);
+        for save in [&slices as &dyn Fn(bool) -> Result<(), ExportError>, &tables] {
+            save(false).unwrap();
+            assert!(matches!(save(false), Err(ExportError::Exists { .. })));
+            save(true).unwrap();
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
         assert!(std::fs::read_dir(folder.path().join("tables")).unwrap().count() > 1);

@@ -1,70 +1,197 @@
-//! The tables of a trace as Parquet: one file a table, or the table of slices alone.
+//! The tables of a run as Parquet: a folder for each table, in it a file for each rank.
 //!
 //! Times count from the start of the trace; the Unix time of that moment stands in each file's metadata. Texts are
-//! dictionary-encoded. Rows of other tables name slices by their row in `slices`.
+//! dictionary-encoded. Slices and tracks have ids that hold in the whole run, whatever ranks were read with them.
 
-mod events;
+mod devices;
+mod kept;
+mod moments;
 mod sheet;
 mod slices;
+mod source;
 mod statements;
 
 use crate::{Destination, ExportError};
+pub use kept::{KeptTables, kept_tables};
 use sheet::Sheet;
 pub(crate) use sheet::plain_error;
+use source::Source;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use stepscope_engine::{OpenedRun, Ranks, Unit, each};
 use stepscope_trace::Trace;
 
-/// Writes the table of slices as Parquet.
+/// Rows of a file at most, so that the files of a large rank are written beside each other.
+const PART_ROWS: usize = 1 << 22;
+
+type MakeSheet = for<'a> fn(&'a Source<'a>) -> Sheet<'a>;
+
+/// Those whose rows belong to ranks. To add a table, add its function here.
+const OF_RANKS: &[MakeSheet] = &[
+    slices::slice,
+    slices::op,
+    slices::track,
+    slices::thread,
+    slices::process,
+    moments::step,
+    devices::kernel,
+    devices::copy,
+    devices::launch,
+    devices::sync,
+    statements::collective,
+    statements::io_call,
+    statements::flow,
+    moments::memory,
+    moments::counter,
+    moments::sample,
+    moments::instant,
+];
+
+/// Those of the whole run.
+const OF_RUN: &[MakeSheet] = &[statements::finding];
+
+/// What a table is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableDescription {
+    /// Its name, and that of its folder.
+    pub name: &'static str,
+    /// What a row is.
+    pub row: &'static str,
+    /// Its columns.
+    pub columns: Vec<ColumnDescription>,
+}
+
+/// What a column of a table is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ColumnDescription {
+    /// Its name.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What the tables are, in the order of their documentation.
+pub fn table_descriptions() -> Vec<TableDescription> {
+    let trace = Trace::default();
+    let source = Source::new(&trace);
+    let described = |make: &MakeSheet| {
+        let sheet = make(&source);
+        let columns = sheet.columns().map(|(name, unit, doc)| ColumnDescription { name: name.into(), unit, doc });
+        TableDescription { name: sheet.name, row: sheet.doc, columns: columns.collect() }
+    };
+    OF_RANKS.iter().chain(OF_RUN).map(described).collect()
+}
+
+/// Writes the table of slices as one Parquet file.
 ///
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_slices(trace: &Trace, out: &mut (dyn Write + Send)) -> std::io::Result<()> {
-    slices::slices(trace).write(trace, out)
+    let source = Source::new(trace);
+    slices::slice(&source).write_all(trace, out)
 }
 
-/// Writes every table as `NAME.parquet` into the folder `path`, which is made when it is not there. The folder appears
-/// with all of them or not at all; in one that is there, each file is replaced by itself.
+/// Writes every table of a run, or of some of its ranks, as `TABLE/rank-R.parquet` into the folder `path`, which is made
+/// when it is not there. Of a run of many files, one rank after the other is then in memory. The folder appears with all
+/// of them or not at all; in one that is there, each table is replaced by itself. Gives the number of slices.
 ///
 /// # Errors
-/// [`ExportError::Write`].
-pub fn write_tables(trace: &Trace, path: &Path) -> Result<(), ExportError> {
+/// What the readers say of the files; [`ExportError::Write`].
+pub fn write_tables(run: &OpenedRun, ranks: &Ranks, path: &Path) -> Result<u64, ExportError> {
     let failed = |source| ExportError::Write { path: path.into(), source };
-    // A store has no folders: what begins with the same name is one.
-    let is_new = !path.exists() && !stepscope_store::is_remote(path);
+    if stepscope_store::is_remote(path) {
+        // A store has no folders: what begins with the same name is one.
+        return write_all(run, ranks, path);
+    }
     let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
     let beside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    let folder = if is_new { beside.as_path() } else { path };
-    if is_new {
-        std::fs::create_dir(folder).map_err(failed)?;
-    }
-    let written = sheets(trace).iter().try_for_each(|sheet| {
-        Destination::write(&folder.join(format!("{}.parquet", sheet.name)), |out| sheet.write(trace, out))
-    });
-    let finished = written.and_then(|()| if is_new { std::fs::rename(folder, path).map_err(failed) } else { Ok(()) });
-    if finished.is_err() && is_new {
-        // The failure that led here is told; what is left of the folder is of no use.
-        let _ = std::fs::remove_dir_all(folder);
-    }
+    std::fs::create_dir(&beside).map_err(failed)?;
+    let written = write_all(run, ranks, &beside);
+    let finished = written.and_then(|slices| moved(&beside, path).map_err(failed).map(|()| slices));
+    // What is left of it is of no use; a failure that led here is told.
+    let _ = std::fs::remove_dir_all(&beside);
     finished
 }
 
-/// Every table, also without rows.
-fn sheets(trace: &Trace) -> Vec<Sheet<'_>> {
-    vec![
-        slices::slices(trace),
-        events::device_events(trace),
-        events::ops(trace),
-        statements::synchronizations(trace),
-        statements::collectives(trace),
-        statements::io(trace),
-        events::memory(trace),
-        events::flows(trace),
-        events::steps(trace),
-        statements::instants(trace),
-        events::counters(trace),
-        events::stack_samples(trace),
-    ]
+/// Gives what lies in `from` its place in `to`.
+fn moved(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !to.exists() {
+        return std::fs::rename(from, to);
+    }
+    for table in std::fs::read_dir(from)? {
+        let table = table?;
+        let place = to.join(table.file_name());
+        if place.is_dir() {
+            std::fs::remove_dir_all(&place)?;
+        }
+        std::fs::rename(table.path(), place)?;
+    }
+    Ok(())
+}
+
+fn write_all(run: &OpenedRun, ranks: &Ranks, folder: &Path) -> Result<u64, ExportError> {
+    let mut slices = 0;
+    if run.has_all_events() {
+        slices += write_ranks(run.trace(), run.trace(), ranks, folder)?;
+    } else {
+        for rank in run.trace().ranks().into_iter().filter(|rank| ranks.has(*rank)) {
+            let events = run.events(&rank.into())?;
+            slices += write_ranks(run.trace(), &events, &rank.into(), folder)?;
+        }
+    }
+    let source = Source::new(run.trace());
+    let sheets: Vec<Sheet<'_>> = OF_RUN.iter().map(|make| make(&source)).collect();
+    write_sheets(run.trace(), &sheets, &Ranks::default(), folder)?;
+    Ok(slices)
+}
+
+/// Writes the rows that `trace` has of these ranks of a run; gives the number of their slices.
+fn write_ranks(run: &Trace, trace: &Trace, ranks: &Ranks, folder: &Path) -> Result<u64, ExportError> {
+    let source = Source::new(trace);
+    let sheets: Vec<Sheet<'_>> = OF_RANKS.iter().map(|make| make(&source)).collect();
+    write_sheets(run, &sheets, ranks, folder)?;
+    let asked = trace.tracks.iter().filter(|track| ranks.has(trace.processes[track.process.index()].rank));
+    Ok(asked.map(|track| track.slices.len() as u64).sum())
+}
+
+/// Writes the rows of these ranks of each table, each file on its own, on all processors.
+fn write_sheets(run: &Trace, sheets: &[Sheet<'_>], ranks: &Ranks, folder: &Path) -> Result<(), ExportError> {
+    let mut files = Vec::new();
+    for sheet in sheets {
+        let of_table = folder.join(sheet.name);
+        if !stepscope_store::is_remote(folder) {
+            std::fs::create_dir_all(&of_table)
+                .map_err(|source| ExportError::Write { path: of_table.clone(), source })?;
+        }
+        let mut parts = sheet.parts(PART_ROWS);
+        // So that a table without rows can be read as well.
+        if parts.is_empty() {
+            parts.extend(run.ranks().first().map(|rank| (Some(*rank), Vec::new())));
+        }
+        let mut before = None;
+        let mut number = 0;
+        for (rank, rows) in parts.into_iter().filter(|(rank, _)| rank.is_none_or(|rank| ranks.has(rank))) {
+            number = if before == Some(rank) { number + 1 } else { 0 };
+            before = Some(rank);
+            files.push((sheet, of_table.join(file_name(rank, number)), rows));
+        }
+    }
+    // The largest first, so that no processor is left with one at the end.
+    files.sort_by_key(|(_, _, rows)| std::cmp::Reverse(rows.len()));
+    let write = |(sheet, path, rows): &(&Sheet<'_>, PathBuf, Vec<u32>)| {
+        Destination::write(path, |out| sheet.write(run, rows, out))
+    };
+    each(files.len(), usize::MAX, |at| write(&files[at])).into_iter().collect()
+}
+
+fn file_name(rank: Option<u32>, number: u32) -> PathBuf {
+    match (rank, number) {
+        (None, _) => "run.parquet".into(),
+        (Some(rank), 0) => format!("rank-{rank}.parquet").into(),
+        (Some(rank), number) => format!("rank-{rank}-{number}.parquet").into(),
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! for some seconds. Whatever a store refuses is an [`std::io::Error`] around a [`StoreError`], which says what to do.
 
 mod aws_profile;
+mod cache;
 mod chunks;
 mod error;
 mod file;
@@ -16,6 +17,7 @@ mod retry;
 mod runtime;
 mod upload;
 
+pub use cache::cache_folder;
 pub use error::{Fault, StoreError};
 pub use file::{RemoteFile, StoredFile};
 pub use location::is_remote;

@@ -37,7 +37,8 @@ impl Place {
         let whole = stepscope_store::canonicalize(folder)?.join(name);
         let mut sum = Sum::default();
         sum.add(whole.as_os_str().as_encoded_bytes());
-        let cached = cache_folder().map(|folder| folder.join(format!("{name}.{:016x}.parquet", sum.0)));
+        let cached = stepscope_store::cache_folder()
+            .map(|folder| folder.join("summaries").join(format!("{name}.{:016x}.parquet", sum.0)));
         Ok(Self { paths: std::iter::once(beside).chain(cached).collect(), of: sum_of(files, surroundings)? })
     }
 
@@ -142,11 +143,4 @@ impl Sum {
         let add = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         self.0 = bytes.iter().fold(self.0, add);
     }
-}
-
-/// Where programs keep what they can make again; `None` when the system does not say.
-fn cache_folder() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = of("XDG_CACHE_HOME").or_else(|| of("LOCALAPPDATA")).or_else(|| Some(of("HOME")?.join(".cache")))?;
-    Some(cache.join("stepscope").join("summaries"))
 }

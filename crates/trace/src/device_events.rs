@@ -171,6 +171,8 @@ pub struct DeviceFact {
     pub column: &'static str,
     /// Its name for people.
     pub title: &'static str,
+    /// What it means.
+    pub doc: &'static str,
     /// Its value in an event.
     pub value: FactValue,
 }
@@ -197,23 +199,58 @@ impl DeviceFact {
     pub const ALL: &[Self] = {
         use FactValue::{Flag, Float, Int, Ratio, Sizes, Unsigned};
         &[
-            Self::new("grid", "grid", Sizes(|event| event.grid)),
-            Self::new("block", "block", Sizes(|event| event.block)),
-            Self::new("registers", "registers per thread", Int(|event| event.registers.map(i64::from))),
-            Self::new("shared_bytes", "shared memory bytes", Unsigned(|event| event.shared_bytes)),
-            Self::new("blocks_per_sm", "blocks per SM", Float(|event| event.blocks_per_sm)),
-            Self::new("occupancy_ratio", "occupancy ratio", Ratio(|event| event.occupancy_ratio)),
-            Self::new("bytes", "bytes", Int(|event| event.bytes)),
-            Self::new("graph", "graph", Int(|event| event.graph)),
-            Self::new("graph_node", "graph node", Int(|event| event.graph_node)),
-            Self::new("tensor_cores", "tensor cores", Flag(|event| Some(event.uses_tensor_cores))),
-            Self::new("is_pageable", "pageable host memory", Flag(|event| event.is_pageable)),
-            Self::new("context", "context", Int(|event| event.context)),
+            Self::new("grid", "grid", "Blocks of the launch.", Sizes(|event| event.grid)),
+            Self::new("block", "block", "Threads of a block.", Sizes(|event| event.block)),
+            Self::new(
+                "registers",
+                "registers per thread",
+                "Registers of a thread.",
+                Int(|event| event.registers.map(i64::from)),
+            ),
+            Self::new(
+                "shared_bytes",
+                "shared memory bytes",
+                "Bytes of shared memory of a block.",
+                Unsigned(|event| event.shared_bytes),
+            ),
+            Self::new(
+                "blocks_per_sm",
+                "blocks per SM",
+                "Blocks of the launch over the device's multiprocessors.",
+                Float(|event| event.blocks_per_sm),
+            ),
+            Self::new(
+                "occupancy_ratio",
+                "occupancy ratio",
+                "Estimated share of a multiprocessor's threads that can be in use.",
+                Ratio(|event| event.occupancy_ratio),
+            ),
+            Self::new("bytes", "bytes", "Bytes copied or filled.", Int(|event| event.bytes)),
+            Self::new("graph", "graph", "The CUDA graph that it belongs to.", Int(|event| event.graph)),
+            Self::new("graph_node", "graph node", "Its node in that graph.", Int(|event| event.graph_node)),
+            Self::new(
+                "tensor_cores",
+                "tensor cores",
+                "Whether its name is of those that use tensor cores.",
+                Flag(|event| Some(event.uses_tensor_cores)),
+            ),
+            Self::new(
+                "is_pageable",
+                "pageable host memory",
+                "Whether the host memory of a copy is pageable; null where it is not told.",
+                Flag(|event| event.is_pageable),
+            ),
+            Self::new(
+                "context",
+                "context",
+                "The device's context, as its profiler numbers them.",
+                Int(|event| event.context),
+            ),
         ]
     };
 
-    const fn new(column: &'static str, title: &'static str, value: FactValue) -> Self {
-        Self { column, title, value }
+    const fn new(column: &'static str, title: &'static str, doc: &'static str, value: FactValue) -> Self {
+        Self { column, title, doc, value }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The files of a run: their summaries, joined and on one clock, and their events, on the same clock.
 
 use super::held::{Held, HeldTrace, free_bytes};
-use super::summaries::{READ_AT_ONCE, each, summaries};
+use super::summaries::{READ_AT_ONCE, summaries};
 use crate::open::{on_one_clock, told};
-use crate::{AnalysisContext, EngineError, OpenOptions, Selection, Trace};
+use crate::{AnalysisContext, EngineError, OpenOptions, Selection, Trace, each};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};

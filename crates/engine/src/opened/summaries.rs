@@ -1,10 +1,7 @@
 //! The summary of each part of a run: read where one is kept, else made.
 
-use crate::{AnalysisContext, Selection, Trace};
-use std::num::NonZeroUsize;
+use crate::{AnalysisContext, Selection, Trace, each};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread;
 use stepscope_analyses::{Needs, RankAdvice, RankRows, catalogue, condensed};
 use stepscope_import::{ImportError, Joining, Parts, Progress, RunRanks};
 use stepscope_summary::{Place, Summary};
@@ -18,26 +15,6 @@ const KEPT_FROM_BYTES_OF_RUN: u64 = 2 << 20;
 pub(super) const READ_AT_ONCE: usize = 4;
 /// Rows of an analysis up to which they are kept.
 const KEPT_ROWS: usize = 10_000;
-
-/// What `make` makes of each of `count`, in order, on all processors but for no more than `at_once`.
-pub(super) fn each<T: Send + Sync>(count: usize, at_once: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let left = Mutex::new(0..count);
-    let made: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
-    let work = || {
-        let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-        while let Some(at) = next() {
-            made[at].get_or_init(|| make(at));
-        }
-    };
-    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    thread::scope(|scope| {
-        for _ in 1..processors.min(at_once).min(count) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    made.into_iter().map(|made| made.into_inner().expect("each was made")).collect()
-}
 
 /// The summary of each part of a run, in order. They are kept where that saves reading much.
 pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -> Vec<Result<Summary, ImportError>> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::each;
 use crate::report::report;
 use crate::{Align, Compared, Joining, compare, with_options};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use stepscope_analyses::{Compat, Values};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_summary::Place;
 use stepscope_trace::DeviceEventClass;
-use summaries::{each, summary};
+use summaries::summary;
 
 /// The trace of a rank as PyTorch writes it: two steps of kernels, operators and an all-reduce that both end with.
 fn written(folder: &Path, name: &str, rank: u32, late_us: i64) -> PathBuf {
