@@ -3,6 +3,7 @@ from os import PathLike
 from typing import Any, final
 
 __all__ = [
+    "ArrowRows",
     "Envelope",
     "Events",
     "Run",
@@ -152,6 +153,19 @@ class Run:
     ) -> Envelope:
         """Run one analysis. ValueError when there is no such analysis, rank or step. Ranks are as on the command
         line, as in 0-7."""
+
+@final
+class ArrowRows:
+    """Rows as a program wrote them into a stream of Arrow's IPC."""
+
+    def __new__(cls, bytes: bytes) -> ArrowRows:
+        """Read such a stream; ValueError when it is none."""
+    def __len__(self) -> int:
+        """How many rows there are."""
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a stream of Arrow batches."""
 
 @final
 class Envelope:

@@ -4,8 +4,10 @@ import functools
 import json
 from collections.abc import Mapping
 
+from stepscope._table import Table
 
-class Result:
+
+class Result(Table):
     """The result of an analysis: an envelope that reads like a dict, and a table of its rows.
 
     ``result["results"]`` is one dict a row; the other keys say what it means and what it rests on. The table goes to
@@ -57,19 +59,3 @@ class Result:
     def to_json(self):
         """The envelope as JSON text, as ``stepscope analyze --json`` prints it."""
         return self._envelope.to_json()
-
-    def to_arrow(self):
-        """The rows as a ``pyarrow.Table``; needs pyarrow 14 or later."""
-        import pyarrow
-
-        return pyarrow.table(self)
-
-    def to_pandas(self):
-        """The rows as a ``pandas.DataFrame``; needs pandas and pyarrow."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self):
-        """The rows as a ``polars.DataFrame``; needs polars 1.3 or later."""
-        import polars
-
-        return polars.DataFrame(self)

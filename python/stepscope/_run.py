@@ -89,6 +89,30 @@ class Run:
         options |= {name: str(value) for name, value in (("depth", depth), ("top", top)) if value is not None}
         return Result(self._opened.analyze(name, rank=_ranks(rank), step=step, **window, **options))
 
+    def sql(self, query):
+        """Ask any question in SQL; ``stepscope sql RUN --schema`` prints the tables.
+
+        Parameters
+        ----------
+        query : str
+            One or several statements with ``;`` between; the rows are those of the last one.
+
+        Returns
+        -------
+        Rows
+            A table: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, ``.to_dicts()``, and Arrow's PyCapsule interface.
+
+        Raises
+        ------
+        ValueError
+            The query is wrong; the message says where.
+        RuntimeError
+            The program that answers is not installed: ``pip install 'stepscope[sql]'``.
+        """
+        from stepscope._sql import ask
+
+        return ask(self._path, query, **self._joining)
+
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
         from stepscope._view import view

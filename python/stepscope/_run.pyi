@@ -3,6 +3,7 @@ from os import PathLike
 from typing import IO, Any, Literal, Protocol
 
 from stepscope._result import Result
+from stepscope._sql import Rows
 from stepscope._view import View
 
 class _Analysis(Protocol):
@@ -45,6 +46,7 @@ class Run:
         depth: int | None = None,
         top: int | None = None,
     ) -> Result: ...
+    def sql(self, query: str) -> Rows: ...
     def view(
         self,
         *,

@@ -84,7 +84,8 @@ pub(crate) struct AnalyzeArguments {
 /// Carries `stepscope analyze` out.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
     let Some(name) = &arguments.name else {
-        deliver(&list_text(line_width()), arguments.output.as_deref())?;
+        let list = if arguments.json { list_json() } else { list_text(line_width()) };
+        deliver(&list, arguments.output.as_deref())?;
         return Ok(0);
     };
     let analysis = engine::find_analysis(name).map_err(|error| about_name(error, name))?;
@@ -144,6 +145,13 @@ fn about_name(error: EngineError, name: &str) -> Failure {
         true => failure.hint(format!("name an analysis first: stepscope analyze operators {name}")),
         false => failure,
     }
+}
+
+/// Every analysis with its definition, as JSON.
+fn list_json() -> String {
+    let analyses = engine::list_analyses().into_iter();
+    let analyses = analyses.map(|(name, definition)| serde_json::json!({"name": name, "definition": definition}));
+    format!("{}\n", serde_json::Value::from_iter(analyses))
 }
 
 /// Every analysis with its definition.

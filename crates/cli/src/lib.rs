@@ -20,6 +20,7 @@ mod python;
 mod record;
 mod recover;
 mod report;
+mod sql;
 mod upload;
 mod view;
 
@@ -45,6 +46,7 @@ Examples:
   stepscope report trace.json.gz           the same for a trace of the PyTorch profiler
   stepscope view trace.json.gz             look at it in the browser
   stepscope compare runs/a runs/b          what changed, and whether it may be chance
+  stepscope sql runs/a 'select …'          any question about it
   stepscope check runs/b --against runs/a  whether limits hold, for a pipeline
   stepscope analyze                        list the analyses";
 
@@ -59,6 +61,7 @@ enum Command {
     #[command(visible_alias = "merge")]
     Convert(convert::ConvertArguments),
     Export(export::ExportArguments),
+    Sql(sql::SqlArguments),
     Recover(recover::RecoverArguments),
     Upload(upload::UploadArguments),
     Mcp(mcp::McpArguments),
@@ -88,6 +91,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Check(arguments) => check::check(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Export(arguments) => export::export(&arguments),
+        Command::Sql(arguments) => sql::sql(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Upload(arguments) => upload::upload(&arguments),
         Command::Mcp(arguments) => mcp::mcp(arguments),

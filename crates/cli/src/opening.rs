@@ -72,6 +72,11 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 impl MemoryArgument {
+    /// The bytes that it says.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.memory
+    }
+
     /// `options` with what it spells.
     pub(crate) fn with(&self, options: OpenOptions) -> OpenOptions {
         OpenOptions { max_memory: self.memory, ..options }
@@ -79,6 +84,11 @@ impl MemoryArgument {
 }
 
 impl JoinArguments {
+    /// Whether all that is named is one run.
+    pub(crate) fn is_one_job(&self) -> bool {
+        self.join
+    }
+
     /// What they spell.
     pub(crate) fn options(&self) -> OpenOptions {
         let align = match self.align {

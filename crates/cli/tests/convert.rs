@@ -91,7 +91,7 @@ fn every_format_is_written_whole_and_never_over_something_unasked() {
         output_of(folder, &["convert", &trace, "-o", out, "--force"]);
     }
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 6);
-    assert_eq!(std::fs::read_dir(folder.join("tables")).unwrap().count(), 12);
+    assert_eq!(std::fs::read_dir(folder.join("tables")).unwrap().count(), 18);
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod outcomes;
 mod printable;
 pub mod report;
 mod rows;
+mod sql_program;
 mod text_table;
 
 pub use cells::{column_headings, column_words, format_cell, has_answers, is_right_aligned, unit_word};
@@ -45,6 +46,7 @@ pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::{OneRow, Rows};
+pub use sql_program::{find_sql, find_stepscope};
 pub use stepscope_align::{Align, Joined, Part, last_to_come};
 pub use stepscope_analyses::Needs;
 pub use stepscope_analyses::compare::Compared;

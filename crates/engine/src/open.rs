@@ -22,6 +22,22 @@ pub struct OpenOptions {
     pub max_memory: Option<u64>,
 }
 
+impl OpenOptions {
+    /// The arguments of the command line that say the same, but for memory.
+    pub fn spelled(&self) -> Vec<String> {
+        let align = match self.align {
+            Align::Auto => "auto",
+            Align::Base => "base",
+            Align::Collectives => "collectives",
+            Align::None => "none",
+        };
+        let offsets = self.offsets.iter().map(|(rank, ns)| format!("--offset={rank}={ns}"));
+        let rank_from = self.joining.rank_from.iter().map(|regex| format!("--rank-from={}", regex.as_str()));
+        let join = self.joining.is_one_job.then(|| "--join".to_string());
+        std::iter::once(format!("--align={align}")).chain(offsets).chain(rank_from).chain(join).collect()
+    }
+}
+
 /// Reads the run, trace file or folder that `inputs` name; several are the ranks of one job. Its ranks are on one clock.
 /// A pattern such as `rank*.json` is what it matches, `@FILE` what the lines of FILE name.
 ///

@@ -16,8 +16,10 @@ mod _engine {
     #[pymodule_export]
     use crate::view::{Server, serve};
     use crate::{open_options, to_exception};
-    use arrow_array::RecordBatchIterator;
     use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+    use arrow_array::{RecordBatch, RecordBatchIterator};
+    use arrow_ipc::reader::StreamReader;
+    use arrow_schema::{ArrowError, SchemaRef};
     use pyo3::prelude::*;
     use pyo3::types::PyCapsule;
     use std::ffi::OsString;
@@ -109,6 +111,51 @@ mod _engine {
                 self.0.analyze(analysis, &with_options(analysis, selection, &texts)?)
             };
             py.detach(analyze).map(Envelope).map_err(to_exception)
+        }
+    }
+
+    /// Rows as a program wrote them into a stream of Arrow's IPC.
+    #[pyclass(frozen)]
+    struct ArrowRows {
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+    }
+
+    #[pymethods]
+    impl ArrowRows {
+        /// Reads `bytes`; ValueError when they are no such stream.
+        #[new]
+        fn new(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+            let read = || {
+                let reader = StreamReader::try_new(bytes, None)?;
+                let schema = reader.schema();
+                Ok(Self { schema, batches: reader.collect::<Result<_, _>>()? })
+            };
+            let refused = |error: ArrowError| pyo3::exceptions::PyValueError::new_err(error.to_string());
+            py.detach(read).map_err(refused)
+        }
+
+        /// How many rows there are.
+        fn __len__(&self) -> usize {
+            self.batches.iter().map(RecordBatch::num_rows).sum()
+        }
+
+        /// The names of the columns.
+        fn columns(&self) -> Vec<String> {
+            self.schema.fields().iter().map(|field| field.name().clone()).collect()
+        }
+
+        /// As that of [`Envelope`].
+        #[pyo3(signature = (requested_schema=None))]
+        fn __arrow_c_stream__<'py>(
+            &self,
+            py: Python<'py>,
+            requested_schema: Option<Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyCapsule>> {
+            drop(requested_schema);
+            let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
+            let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, self.schema.clone())));
+            PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
         }
     }
 

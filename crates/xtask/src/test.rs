@@ -5,6 +5,7 @@
 
 mod counts;
 mod editor;
+mod sql;
 mod summary;
 mod web;
 
@@ -51,6 +52,8 @@ const SUITES: &[Suite] = &[
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
     Suite { name: "rust", run: rust },
+    // `browser` and `python` run what is built here.
+    Suite { name: "sql", run: sql::run },
     // The command with the pages that are built here is what `browser`, `vscode` and `python` test, beside each other: all
     // wait a lot.
     Suite { name: "web", run: web::run },
@@ -236,7 +239,14 @@ fn crate_names() -> Result<Vec<String>, String> {
 }
 
 fn python() -> Result<Outcome, String> {
-    pytest(&PythonEnv::ready()?, "tests/python", "")
+    let outcome = pytest(&PythonEnv::ready()?, "tests/python", "")?;
+    Ok(match outcome {
+        Outcome::Built(mut tests) => {
+            tests.command.env("STEPSCOPE_SQL", sql::built()?);
+            Outcome::Built(tests)
+        }
+        done @ Outcome::Done(_) => done,
+    })
 }
 
 /// The tests that start no program, and take no ten seconds.

@@ -69,6 +69,10 @@ fn keep(run: &OpenedRun, paths: &[PathBuf], options: &OpenOptions, folder: &Path
     // Nothing but tables is in it, and of none that are half replaced it says what they were made of.
     let _ = std::fs::remove_file(folder.join(MADE_OF));
     write_tables(run, &Ranks::default(), folder)?;
+    // What grows is another run the next time.
+    if run.is_live() {
+        return Ok(());
+    }
     // Opening a run may have completed its files.
     std::fs::write(folder.join(MADE_OF), made_of(paths, options)).map_err(failed)
 }
@@ -76,7 +80,7 @@ fn keep(run: &OpenedRun, paths: &[PathBuf], options: &OpenOptions, folder: &Path
 /// Where the tables may be, the best place first.
 fn places(paths: &[PathBuf], options: &OpenOptions) -> Vec<PathBuf> {
     let mut places = Vec::new();
-    let is_plain = options_text(options) == options_text(&OpenOptions::default());
+    let is_plain = options.spelled() == OpenOptions::default().spelled();
     if let [only] = paths
         && is_plain
         && !stepscope_store::is_remote(only)
@@ -89,7 +93,7 @@ fn places(paths: &[PathBuf], options: &OpenOptions) -> Vec<PathBuf> {
     let name = paths.first().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy().into_owned();
     let whole: Vec<PathBuf> =
         paths.iter().map(|path| stepscope_store::canonicalize(path).unwrap_or_else(|_| path.clone())).collect();
-    let sum = crc32c::crc32c(format!("{whole:?} {}", options_text(options)).as_bytes());
+    let sum = crc32c::crc32c(format!("{whole:?} {}", options.spelled().join(" ")).as_bytes());
     places.extend(stepscope_store::cache_folder().map(|cache| cache.join("tables").join(format!("{name}.{sum:08x}"))));
     places
 }
@@ -97,7 +101,7 @@ fn places(paths: &[PathBuf], options: &OpenOptions) -> Vec<PathBuf> {
 /// What tables depend on: the program, how files are joined, and each file with its length and its time.
 fn made_of(paths: &[PathBuf], options: &OpenOptions) -> String {
     let columns = crc32c::crc32c(format!("{:?}", super::table_descriptions()).as_bytes());
-    let mut text = format!("{} {FORMAT} {columns:08x}\n{}\n", env!("CARGO_PKG_VERSION"), options_text(options));
+    let mut text = format!("{} {FORMAT} {columns:08x}\n{}\n", env!("CARGO_PKG_VERSION"), options.spelled().join(" "));
     for path in paths {
         for (file, bytes, modified_ns) in Fingerprint::of(path).files() {
             // The same from whatever folder the program is called.
@@ -105,9 +109,4 @@ fn made_of(paths: &[PathBuf], options: &OpenOptions) -> String {
         }
     }
     text
-}
-
-fn options_text(options: &OpenOptions) -> String {
-    let OpenOptions { align, offsets, joining, max_memory: _ } = options;
-    format!("{align:?} {offsets:?} {:?} {}", joining.rank_from.as_ref().map(|from| from.as_str()), joining.is_one_job)
 }

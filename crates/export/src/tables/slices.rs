@@ -82,7 +82,11 @@ pub(super) fn op<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .text("kind", "op, or what else it is.", of!(|id| Some(slices.kind(id).as_str())))
         .ns("start_ns", START, of!(|id| Some(source.start_ns(id))))
         .ns("dur_ns", DUR, of!(|id| Some(source.dur_ns(id))))
-        .ns("self_ns", "How long it takes without the slices directly in it.", of!(|id| Some(source.self_ns(id))))
+        .ns(
+            "self_ns",
+            "How long it takes without the operators that it calls.",
+            of!(|id| Some(source.without_ops_ns(id))),
+        )
         .int("parent", PARENT, of!(|id| source.maybe_id(slices.parent(id))))
         .int("step", STEP, of!(|id| source.step(id)))
         .rank(of!(|id| source.rank_of(id)))

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{DeviceEvent, DeviceEventId, Process, SliceId, Step, Trace, Track, TrackId};
+use stepscope_trace::{DeviceEvent, DeviceEventId, Process, SliceId, SliceKind, Step, Trace, Track, TrackId};
 
 /// Stands for "in no step".
 const NO_STEP: i64 = i64::MIN;
@@ -17,6 +17,7 @@ pub(super) struct Source<'a> {
     /// How many slices of its rank stand before the first slice of each track.
     first_numbers: Vec<u32>,
     self_ns: OnceLock<Vec<i64>>,
+    without_ops_ns: OnceLock<Vec<i64>>,
     steps: OnceLock<Vec<i64>>,
     /// Whether each slice has a row of `ops`, and which.
     ops: OnceLock<Vec<u32>>,
@@ -34,8 +35,8 @@ impl<'a> Source<'a> {
             before
         });
         let (track_numbers, first_numbers) = numbers.unzip();
-        let [self_ns, steps] = [OnceLock::new(), OnceLock::new()];
-        Self { trace, ranks, track_numbers, first_numbers, self_ns, steps, ops: OnceLock::new() }
+        let [self_ns, without_ops_ns, steps] = std::array::from_fn(|_| OnceLock::new());
+        Self { trace, ranks, track_numbers, first_numbers, self_ns, without_ops_ns, steps, ops: OnceLock::new() }
     }
 
     /// The id of a slice in tables: its rank, and how many slices of this rank stand before it. It is the same whatever
@@ -95,6 +96,24 @@ impl<'a> Source<'a> {
             let mut own = slices.dur_ns.clone();
             for (parent, dur_ns) in slices.parent.iter().zip(&slices.dur_ns) {
                 parent.iter().for_each(|parent| own[parent.index()] -= dur_ns);
+            }
+            own
+        });
+        of_all[slice.index()]
+    }
+
+    /// The duration of a slice without the operators in it, each without those in it: the own time of an operator.
+    pub(super) fn without_ops_ns(&self, slice: SliceId) -> i64 {
+        let slices = &self.trace.slices;
+        let of_all = self.without_ops_ns.get_or_init(|| {
+            let mut own = slices.dur_ns.clone();
+            for op in slices.ids().filter(|id| slices.kind(*id) == SliceKind::Op) {
+                for around in slices.with_ancestors(op).skip(1) {
+                    own[around.index()] -= slices.dur_ns[op.index()];
+                    if slices.kind(around) == SliceKind::Op {
+                        break;
+                    }
+                }
             }
             own
         });

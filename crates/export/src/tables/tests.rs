@@ -168,6 +168,13 @@ fn check_ops(trace: &Trace, table: &[RecordBatch]) {
     let is_row = |id: &SliceId| trace.slices.kind(*id) == SliceKind::Op || known.contains_key(id);
     let expected: Vec<_> = trace.slices.ids().filter(is_row).map(|id| known.get(&id).cloned().flatten()).collect();
     assert_eq!(texts(table, "input_dims"), expected);
+    // Own times of operators sum to the time that the outermost take.
+    let is_op = |id: SliceId| trace.slices.kind(id) == SliceKind::Op;
+    let is_outermost = |id: &SliceId| is_op(*id) && !trace.slices.with_ancestors(*id).skip(1).any(is_op);
+    let outermost = trace.slices.ids().filter(is_outermost).map(|id| trace.slices.dur_ns[id.index()]);
+    let kinds = texts(table, "kind").into_iter().zip(ints(table, "self_ns"));
+    let own = kinds.filter(|(kind, _)| kind.as_deref() == Some("op")).filter_map(|(_, own_ns)| own_ns);
+    assert_eq!(own.sum::<i64>(), outermost.sum::<i64>());
 }
 
 /// All files together have each row once, each file those of one rank; and those of a rank are the same without the others.

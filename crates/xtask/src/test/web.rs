@@ -1,7 +1,7 @@
 //! The web pages: types, style, tests, whether they can be built; and the built command in a browser.
 
 use super::counts::vitest_counts;
-use super::{Counts, Outcome, TestCommand, cargo_checked, cargo_test, single};
+use super::{Counts, Outcome, TestCommand, cargo_checked, cargo_test, single, sql};
 use crate::checkout::{built, root};
 use crate::{child, chromium};
 use std::ops::Add;
@@ -41,6 +41,7 @@ pub(super) fn run_browser() -> Result<Outcome, String> {
     child::run(cargo_checked("build")?.args(["--example", "lines", "--example", "simulated"]))?;
     let mut command = npm(FOLDER);
     command.args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope"));
+    command.env("STEPSCOPE_SQL_PROGRAM", sql::built()?);
     command.env("STEPSCOPE_WRITER", built("examples/lines")).env("STEPSCOPE_SIMULATED", built("examples/simulated"));
     Ok(Outcome::Built(TestCommand { command, counts: vitest_counts }))
 }

@@ -1,0 +1,54 @@
+//! Where the program is that runs SQL. It is a program of its own, so that only who needs SQL has to install it.
+
+use std::env::{self, consts::EXE_SUFFIX};
+use std::path::{Path, PathBuf};
+
+/// Names the program, whatever else is there.
+const VARIABLE: &str = "STEPSCOPE_SQL";
+
+/// The program `stepscope-sql`: what the environment variable `STEPSCOPE_SQL` names, else the one beside this program,
+/// else the one on `PATH`.
+pub fn find_sql() -> Option<PathBuf> {
+    let named = env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    named.or_else(|| found("stepscope-sql", folders()))
+}
+
+/// The program `stepscope` itself, which another one can call. Where Python runs it, it is the one beside Python.
+pub fn find_stepscope() -> Option<PathBuf> {
+    found("stepscope", folders())
+}
+
+/// Where programs are looked for, the best place first.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let itself = env::current_exe().ok();
+    // A Python in an environment is a link to one elsewhere; its other programs are beside the link.
+    let called = env::args_os().next().map(PathBuf::from).filter(|path| path.is_absolute());
+    let beside = [itself, called].into_iter().flatten().filter_map(|path| path.parent().map(Path::to_path_buf));
+    beside.chain(env::var_os("PATH").iter().flat_map(env::split_paths).collect::<Vec<_>>())
+}
+
+fn found(name: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    folders.map(|folder| folder.join(format!("{name}{EXE_SUFFIX}"))).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_folder_that_has_the_program_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = ["a", "b", "c"].map(|name| folder.path().join(name));
+        let looked_for = || found("stepscope-sql", folders.iter().cloned());
+        folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        assert_eq!(looked_for(), None);
+        for at in [2, 1] {
+            let program = folders[at].join(format!("stepscope-sql{EXE_SUFFIX}"));
+            std::fs::write(&program, "").unwrap();
+            assert_eq!(looked_for(), Some(program));
+        }
+        // A folder of that name is no program.
+        std::fs::create_dir(folders[0].join(format!("stepscope-sql{EXE_SUFFIX}"))).unwrap();
+        assert_eq!(looked_for().unwrap().parent(), Some(folders[1].as_path()));
+    }
+}

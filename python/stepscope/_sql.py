@@ -1,0 +1,49 @@
+"""Questions in SQL: another program answers them, this file starts it and hands its rows over."""
+
+import subprocess
+import sys
+
+from stepscope import _engine
+from stepscope._table import Table
+
+
+class Rows(Table):
+    """What a query gave: a table. ``polars.DataFrame(rows)`` and ``pyarrow.table(rows)`` take it as it is."""
+
+    def __init__(self, content):
+        self._rows = _engine.ArrowRows(content)
+
+    @property
+    def columns(self):
+        """The names of its columns."""
+        return self._rows.columns()
+
+    def __len__(self):
+        return len(self._rows)
+
+    def __repr__(self):
+        rows = len(self)
+        return f"<stepscope rows: {rows} {'row' if rows == 1 else 'rows'} of {', '.join(self.columns)}>"
+
+    def to_dicts(self):
+        """The rows as dicts; needs pyarrow 14 or later."""
+        return self.to_arrow().to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """The rows as an Arrow stream, for libraries that know Arrow's PyCapsule interface."""
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+
+def ask(path, query, *, align, offsets, rank_from, join, memory):
+    """The rows that a query gives on the run at a path, opened as these keywords say."""
+    command = [sys.executable, "-m", "stepscope", "sql", "--arrow", "--file", "-", f"--align={align}"]
+    command += [f"--offset={rank}={ns}" for rank, ns in offsets]
+    command += [f"--rank-from={rank_from}"] if rank_from is not None else []
+    command += ["--join"] if join else []
+    command += [f"--memory={memory}"] if memory is not None else []
+    done = subprocess.run([*command, "--", path], input=query.encode(), capture_output=True)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()
+        error = RuntimeError if "not installed" in said else ValueError
+        raise error(said.removeprefix("error: "))
+    return Rows(done.stdout)

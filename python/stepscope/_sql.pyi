@@ -1,0 +1,24 @@
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from stepscope._table import Table
+
+class Rows(Table):
+    def __init__(self, content: bytes) -> None: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def to_dicts(self) -> list[dict[str, Any]]: ...
+
+def ask(
+    path: str | PathLike[str],
+    query: str,
+    *,
+    align: str,
+    offsets: Sequence[tuple[int, int]],
+    rank_from: str | None,
+    join: bool,
+    memory: int | None,
+) -> Rows: ...

@@ -1,0 +1,195 @@
+//! Analyses as tables: `operators(group_by => 'module', rank => 3)` is what `stepscope analyze` gives of it.
+
+use crate::error::QueryError;
+use crate::session::{Run, Session};
+use crate::tables::RunTable;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, Value, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::process::Command;
+
+/// The functions of the engine that give tables.
+const OF_ENGINE: [&str; 3] = ["generate_series", "range", "unnest"];
+/// Before the number of a result.
+const PREFIX: &str = "stepscope result ";
+
+/// The number of the next result.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// A call of an analysis in a query.
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    name: String,
+    /// Name and value of each option, as `stepscope analyze` takes them.
+    options: Vec<(String, String)>,
+    /// The table that stands in its place.
+    table: String,
+}
+
+/// Runs the analyses that a statement calls, and puts tables with their results in their places. Gives the names of these.
+///
+/// # Errors
+/// What `stepscope analyze` says.
+pub(crate) async fn replace(session: &Session, statement: &mut Statement) -> Result<Vec<String>, QueryError> {
+    let calls = taken_out(statement)?;
+    for call in &calls {
+        let mut files = Vec::new();
+        for (at, run) in session.runs.iter().enumerate() {
+            let file = session.scratch.path().join(format!("{}-{at}.parquet", call.table));
+            analyze(session, call, run, &file).await?;
+            files.push((run.name.clone(), file));
+        }
+        session.context.register_table(quoted(&call.table), Arc::new(RunTable::open(&files)?))?;
+    }
+    Ok(calls.into_iter().map(|call| call.table).collect())
+}
+
+/// Forgets results of analyses.
+pub(crate) fn forget(session: &Session, tables: &[String]) {
+    for table in tables {
+        // They are gone with the session at the latest.
+        let _ = session.context.deregister_table(quoted(table));
+        for at in 0..session.runs.len() {
+            let _ = std::fs::remove_file(session.scratch.path().join(format!("{table}-{at}.parquet")));
+        }
+    }
+}
+
+fn quoted(table: &str) -> String {
+    format!("\"{table}\"")
+}
+
+async fn analyze(session: &Session, call: &Call, run: &Run, file: &Path) -> Result<(), QueryError> {
+    if run.inputs.is_empty() || run.inputs == [run.folder.clone()] {
+        let error =
+            QueryError::new(format!("{} is an analysis, and the run that the tables are of is not told", call.name));
+        return Err(error.hint("stepscope sql RUN tells it"));
+    }
+    let program = &session.stepscope;
+    let mut command = Command::new(program);
+    command.arg("analyze").arg(&call.name).args(&run.inputs).args(&session.opened_with);
+    for (name, value) in &call.options {
+        command.arg(format!("--{}={value}", name.replace('_', "-")));
+    }
+    command.arg("--parquet").arg(file).kill_on_drop(true);
+    let failed = |error: std::io::Error| QueryError::new(format!("cannot start {}: {error}", program.display()));
+    let done = command.output().await.map_err(failed)?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    let line = |mark: &str| said.lines().find_map(|line| Some(line.trim().strip_prefix(mark)?.trim().to_string()));
+    let what = line("error:").unwrap_or_else(|| said.trim().lines().last().unwrap_or_default().to_string());
+    let error = QueryError::new(format!("{}: {what}", call.name));
+    Err(QueryError { hint: line("hint:"), ..error })
+}
+
+/// Takes the calls of analyses out of a statement.
+fn taken_out(statement: &mut Statement) -> Result<Vec<Call>, QueryError> {
+    let mut visitor = Calls { found: Vec::new() };
+    let statement = match statement {
+        Statement::Statement(statement) => statement.as_mut(),
+        Statement::Explain(explain) => return taken_out(&mut explain.statement),
+        _ => return Ok(Vec::new()),
+    };
+    match statement.visit(&mut visitor) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(visitor.found),
+    }
+}
+
+struct Calls {
+    found: Vec<Call>,
+}
+
+impl VisitorMut for Calls {
+    type Break = QueryError;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
+        let TableFactor::Table { name, alias, args, .. } = factor else { return ControlFlow::Continue(()) };
+        let Some(arguments) = args else { return ControlFlow::Continue(()) };
+        let called = name.to_string().to_lowercase();
+        if OF_ENGINE.contains(&called.as_str()) {
+            return ControlFlow::Continue(());
+        }
+        let mut options = Vec::new();
+        for argument in &arguments.args {
+            match option(argument) {
+                Some(option) => options.push(option),
+                None => {
+                    let error = QueryError::new(format!("{called}: options are written NAME => VALUE, not {argument}"));
+                    return ControlFlow::Break(error.hint("such as operators(group_by => 'module', rank => 3)"));
+                }
+            }
+        }
+        let table = format!("{PREFIX}{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        *args = None;
+        *name = ObjectName::from(vec![Ident::with_quote('"', table.clone())]);
+        if alias.is_none() {
+            let name = Ident::new(called.clone());
+            *alias = Some(ast::TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+        }
+        self.found.push(Call { name: called, options, table });
+        ControlFlow::Continue(())
+    }
+}
+
+/// `group_by => 'module'` as an option and its value.
+fn option(argument: &FunctionArg) -> Option<(String, String)> {
+    let (name, value) = match argument {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name.value.clone(), value),
+        FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
+            (name.value.clone(), value)
+        }
+        _ => return None,
+    };
+    let value = match value {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.clone(),
+            Value::SingleQuotedString(text) => text.clone(),
+            Value::Boolean(flag) => flag.to_string(),
+            _ => return None,
+        },
+        Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(value) => format!("-{value}"),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::parser::DFParser;
+
+    fn calls(sql: &str) -> Result<Vec<Call>, QueryError> {
+        taken_out(&mut DFParser::parse_sql(sql).unwrap()[0])
+    }
+
+    #[test]
+    fn calls_are_found_wherever_a_table_may_stand() {
+        let found = calls(
+            "explain with a as (select * from kernels(rank => 3)) select * from a, \
+             (select * from Operators(group_by => 'module', depth => -1) as o) join range(1, 5) on true",
+        );
+        let found: Vec<_> = found.unwrap().into_iter().map(|call| (call.name, call.options)).collect();
+        let option = |name: &str, value: &str| (name.to_string(), value.to_string());
+        let operators = vec![option("group_by", "module"), option("depth", "-1")];
+        assert_eq!(found, [("kernels".to_string(), vec![option("rank", "3")]), ("operators".to_string(), operators)]);
+    }
+
+    #[test]
+    fn options_without_a_name_are_refused() {
+        let error = calls("select * from operators('module')").unwrap_err();
+        assert!(error.what.contains("NAME => VALUE") && error.hint.unwrap().contains("group_by =>"));
+        assert!(calls("select * from operators(a => (select 1))").is_err());
+        assert_eq!(calls("select * from slice").unwrap(), []);
+    }
+}

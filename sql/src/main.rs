@@ -1,0 +1,63 @@
+//! `stepscope-sql`: SQL over the tables of runs, which `stepscope sql` makes and hands over.
+//!
+//! ```text
+//! arguments ─▶ session (tables, functions, memory) ─▶ query (statements, analyses) ─▶ output
+//!                                                          ▲
+//!                                                 prompt ──┘
+//! ```
+
+mod analyses;
+mod arguments;
+mod error;
+mod examples;
+mod functions;
+mod output;
+mod prompt;
+mod query;
+mod schema;
+mod session;
+mod spans;
+mod tables;
+
+use arguments::Arguments;
+use clap::Parser;
+use error::QueryError;
+use session::Session;
+use std::process::ExitCode;
+
+/// Ended by Ctrl-C, as shells count it.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(QueryError { is_reader_gone: true, .. }) => ExitCode::SUCCESS,
+        Err(error) if error.is_interrupted => ExitCode::from(INTERRUPTED),
+        Err(error) => {
+            error.report(arguments.output.json);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), QueryError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(arguments.threads())
+        .build()
+        .map_err(|error| QueryError::new(format!("cannot start threads: {error}")))?;
+    let done = runtime.block_on(async {
+        let session = Session::open(arguments).await?;
+        if arguments.schema {
+            return schema::print(&session, arguments.output.json).await;
+        }
+        match arguments.text()? {
+            Some(text) => query::run_until_interrupted(&session, &text, &arguments.output).await,
+            None => prompt::prompt(&session, &arguments.output).await,
+        }
+    });
+    // A query that was ended may still have threads at work; nobody waits for them.
+    runtime.shutdown_background();
+    done
+}

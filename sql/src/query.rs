@@ -1,0 +1,129 @@
+//! Answers the statements of a text, one after the other.
+
+use crate::analyses;
+use crate::arguments::OutputArguments;
+use crate::error::{QueryError, hint_of, place};
+use crate::output::{self, Answer};
+use crate::session::Session;
+use datafusion::common::DataFusionError;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+
+/// Answers a text until it is done or Ctrl-C is pressed.
+///
+/// # Errors
+/// What is wrong with a statement, or where rows cannot be written.
+pub(crate) async fn run_until_interrupted(
+    session: &Session,
+    text: &str,
+    arguments: &OutputArguments,
+) -> Result<(), QueryError> {
+    tokio::select! {
+        done = run(session, text, arguments) => done,
+        _ = tokio::signal::ctrl_c() => Err(QueryError::interrupted()),
+    }
+}
+
+async fn run(session: &Session, text: &str, arguments: &OutputArguments) -> Result<(), QueryError> {
+    let statements = parsed(text)?;
+    let last = statements.len().saturating_sub(1);
+    for (at, statement) in statements.into_iter().enumerate() {
+        let (frame, results) = planned(session, statement).await?;
+        let answered = match frame {
+            // Only the last one has an answer that a program reads.
+            Some(frame) if at == last || arguments.is_for_people() => output::write(Answer::of(frame), arguments).await,
+            Some(frame) => frame.collect().await.map(drop).map_err(QueryError::from),
+            None => Ok(()),
+        };
+        analyses::forget(session, &results);
+        answered?;
+    }
+    Ok(())
+}
+
+/// The statements of a text.
+///
+/// # Errors
+/// Where it is not SQL.
+pub(crate) fn parsed(text: &str) -> Result<Vec<Statement>, QueryError> {
+    let dialect = GenericDialect {};
+    let parser = DFParserBuilder::new(text).with_dialect(&dialect).build();
+    let statements = parser.and_then(|mut parser| parser.parse_statements());
+    // Where the text ends too early, the place is its end.
+    let end =
+        || place(text.lines().count() as u64, text.lines().last().map_or(0, |line| line.chars().count()) as u64 + 1);
+    let with_place = |error: QueryError| QueryError { place: error.place.clone().or_else(end), ..error };
+    let statements = statements.map_err(|error| with_place(error.into()))?;
+    let statements: Vec<Statement> = statements.into_iter().collect();
+    if statements.is_empty() {
+        return Err(
+            QueryError::new("there is nothing to ask").hint("such as select name, sum(dur_ns) from op group by name")
+        );
+    }
+    Ok(statements)
+}
+
+/// What is to be done for a statement; none where planning it was all. Also the tables that were made for it.
+async fn planned(session: &Session, mut statement: Statement) -> Result<(Option<DataFrame>, Vec<String>), QueryError> {
+    let results = analyses::replace(session, &mut statement).await?;
+    let planned = async {
+        let plan = session.context.state().statement_to_plan(statement).await?;
+        check(&plan)?;
+        let is_definition = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
+        let frame = session.context.execute_logical_plan(plan).await?;
+        Ok((!is_definition).then_some(frame))
+    };
+    match planned.await {
+        Ok(frame) => Ok((frame, results)),
+        Err(error) => {
+            analyses::forget(session, &results);
+            Err(with_tables(session, error))
+        }
+    }
+}
+
+/// Queries read tables; beside that, they may give a name to a query, and change settings.
+fn check(plan: &LogicalPlan) -> Result<(), DataFusionError> {
+    let refused = match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::CreateMemoryTable(_)) => return Ok(()),
+        LogicalPlan::Ddl(DdlStatement::DropView(_) | DdlStatement::DropTable(_)) => return Ok(()),
+        LogicalPlan::Ddl(_) => "a definition of anything but a view or a table of rows",
+        LogicalPlan::Dml(_) => "a change of rows",
+        LogicalPlan::Copy(_) => "a copy into a file",
+        _ => return Ok(()),
+    };
+    datafusion::common::plan_err!("{refused} is not possible: the tables of a run are only read")
+}
+
+/// The error, with the tables or functions that may be meant where one is not there.
+fn with_tables(session: &Session, error: DataFusionError) -> QueryError {
+    let error = QueryError::from(error);
+    let function = error.what.to_lowercase().starts_with("invalid function '").then(|| error.what.split('\'').nth(1));
+    if let Some(function) = function.flatten() {
+        let state = session.context.state();
+        let known = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        let names: Vec<&str> = known.chain(state.window_functions().keys()).map(String::as_str).collect();
+        let what = format!("there is no function {function}");
+        return QueryError { what, hint: hint_of(function, &names), ..error };
+    }
+    let missing = error.what.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
+    let Some(missing) = missing.and_then(|name| name.rsplit('.').next()).map(str::to_string) else { return error };
+    let names: Vec<&str> = session.tables.keys().map(String::as_str).collect();
+    let hint = hint_of(&missing, &names);
+    QueryError { what: format!("there is no table {missing}"), hint, ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_sql_has_a_place() {
+        let error = parsed("select 1;\nselect from").unwrap_err();
+        assert!(error.place.unwrap().starts_with("line 2"), "{}", error.what);
+        assert_eq!(parsed("select 1; select 2").unwrap().len(), 2);
+        assert!(parsed("  -- nothing").is_err());
+    }
+}

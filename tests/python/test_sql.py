@@ -1,0 +1,385 @@
+"""SQL over runs: numbers are those of analyses and of DuckDB, limits hold, and what is wrong is told with its place."""
+
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pyarrow
+import pyarrow.parquet
+import pytest
+import runs
+
+PROGRAM = os.environ.get("STEPSCOPE_SQL", "")
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+CPU = FIXTURES / "gpt-cpu"
+RANKS = FIXTURES / "ddp-cpu"
+GPU = FIXTURES / "kineto" / "a100_alexnet_sync.json.gz"
+
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Copies of the fixtures, beside which tables may be kept."""
+    folder = tmp_path_factory.mktemp("runs")
+    for source in (CPU, RANKS, GPU):
+        subprocess.run(["cp", "-r", source, folder], check=True)
+    return {"cpu": folder / CPU.name, "ranks": folder / RANKS.name, "gpu": folder / GPU.name}
+
+
+def environment(**changes):
+    return runs.environment(STEPSCOPE_SQL=PROGRAM, **changes)
+
+
+def sql(*words, **options):
+    """What a query prints."""
+    return runs.stepscope("sql", *words, env=environment(), **options).stdout
+
+
+def rows(source, query, *words):
+    """The rows of a query as dicts."""
+    answer = json.loads(sql(source, query, "--json", "--limit", "1000000", *words))
+    names = [column["name"] for column in answer["columns"]]
+    assert answer["is_complete"]
+    return [dict(zip(names, row, strict=True)) for row in answer["rows"]]
+
+
+def fails(*words, code=1):
+    """What a query that cannot be answered says."""
+    told = runs.run(runs.COMMAND, "sql", *words, env=environment())
+    assert told.returncode == code, told.stdout + told.stderr
+    assert "panicked" not in told.stderr
+    return told.stderr
+
+
+def tables(source, folder):
+    runs.stepscope("convert", source, "-o", f"{folder}/", "--force")
+    return folder
+
+
+def test_every_example_is_answered(sources):
+    known = json.loads(sql(sources["gpu"], "--schema", "--json"))
+    assert len(known["examples"]) >= 10
+    for source in sources.values():
+        for example in known["examples"]:
+            answer = json.loads(sql(source, example["sql"], "--json"))
+            assert answer["columns"], example["title"]
+    assert rows(sources["gpu"], known["examples"][1]["sql"])
+
+
+def test_the_schema_has_all_tables_and_each_column_a_meaning(sources):
+    known = json.loads(sql(sources["cpu"], "--schema", "--json"))
+    names = "slice track thread process step op kernel launch copy sync collective memory counter io_call sample finding flow"
+    assert {*names.split()} <= {table["name"] for table in known["tables"]}
+    for table in known["tables"]:
+        assert table["row"], table["name"]
+        assert all(column["doc"] for column in table["columns"]), table["name"]
+    assert {"busy_ns", "span_union", "span_intersect", "step_of", "rank_of", "stack_text", "operators"} <= {
+        function["name"] for function in known["functions"]
+    }
+
+
+@pytest.mark.parametrize("which", ["cpu", "ranks", "gpu"])
+def test_numbers_are_those_of_analyses(sources, which):
+    source = sources[which]
+    asked = "select name, sum(self_ns) as ns from op where kind = 'op' group by name"
+    found = {row["name"]: row["ns"] for row in rows(source, asked)}
+    expected = runs.analyze("operators", source)["results"]
+    assert found == {row["name"]: row["host_self_ns"] for row in expected}
+    asked = "select name, count(*) as count, sum(dur_ns) as ns from kernel group by name"
+    found = {row["name"]: (row["count"], row["ns"]) for row in rows(source, asked)}
+    expected = runs.analyze("kernels", source)["results"]
+    assert found == {row["name"]: (row["count"], row["total_ns"]) for row in expected}
+    assert bool(found) == (which == "gpu")
+    steps = [row for row in runs.analyze("step_breakdown", source)["results"] if row["is_complete"]]
+    steps = [(row["rank"], row["step"], row["total_ns"]) for row in steps if row["source"] != "whole"]
+    asked = "select rank, step, dur_ns from step where is_step order by rank, start_ns"
+    assert [tuple(row.values()) for row in rows(source, asked)] == steps
+
+
+def test_spans_are_those_of_the_account_of_a_device(sources):
+    asked = """
+        with spans as (select span_union(start_ns, dur_ns) as all_spans,
+            span_union(start_ns, dur_ns) filter (where class = 'compute') as compute from kernel)
+        select span_ns(all_spans) as busy, span_ns(compute) as compute,
+            span_ns(span_intersect(all_spans, compute)) as both,
+            (select busy_ns(start_ns, dur_ns) from kernel) as same, all_spans from spans"""
+    (found,) = rows(sources["gpu"], asked)
+    kernels = rows(sources["gpu"], "select start_ns, dur_ns, class from kernel")
+    moments = sorted((row["start_ns"], row["start_ns"] + row["dur_ns"]) for row in kernels)
+    union = []
+    for start, end in moments:
+        if union and start <= union[-1][1]:
+            union[-1][1] = max(union[-1][1], end)
+        else:
+            union.append([start, end])
+    assert found["all_spans"] == [{"start_ns": start, "dur_ns": end - start} for start, end in union]
+    assert found["busy"] == found["same"] == sum(end - start for start, end in union)
+    assert found["both"] == found["compute"] > 0
+
+
+def test_steps_ranks_and_stacks_are_found_by_functions(sources):
+    asked = "select count(*) as n from slice where (step is distinct from step_of(rank, start_ns)) and device is null"
+    assert rows(sources["cpu"], asked) == [{"n": 0}]
+    asked = "select distinct rank, rank_of(slice) as r, rank_of(track) as t from slice order by rank"
+    assert rows(sources["ranks"], asked) == [{"rank": 0, "r": 0, "t": 0}, {"rank": 1, "r": 1, "t": 1}]
+    asked = "select stack_text('a;b;c') as a, stack_text('a;b;c', 2) as b, stack_text(null) as c"
+    assert rows(sources["cpu"], asked) == [{"a": "a\nb\nc", "b": "a\nb", "c": None}]
+
+
+@pytest.mark.parametrize("which", ["cpu", "ranks", "gpu"])
+def test_duckdb_gives_the_same_rows(sources, tmp_path, which):
+    folder = tables(sources[which], tmp_path / "tables")
+    for table in sorted(path.name for path in folder.iterdir()):
+        duckdb.sql(f"create or replace view {table} as select * from '{folder}/{table}/*.parquet'")
+    asked = [
+        "select * from slice order by slice",
+        "select kind, count(*) as n, sum(dur_ns) as ns, min(start_ns) as first from slice group by kind order by kind",
+        "select step, count(*) as n, sum(self_ns) as ns from op where step is not null group by step order by step",
+        "select k.name as kernel, s.name as call, k.dur_ns from kernel k join slice s on k.launch = s.slice order by k.slice",
+        "select parent.name as outer_name, child.name as inner_name, count(*) as n from slice child "
+        "join slice parent on child.parent = parent.slice group by all_names order by 1, 2",
+        "select device, max(allocated_bytes) as bytes from memory group by device order by device nulls last",
+        "select name, dur_ns, rank() over (partition by kind order by dur_ns desc, slice) as place from slice order by slice",
+        "select file, action, sum(bytes) as bytes from io_call group by file, action order by file, action",
+        "select * from finding order by code",
+        "select count(distinct name) as names, count(*) filter (where is_unfinished) as open from slice",
+    ]
+    for query in asked:
+        query = query.replace("group by all_names", "group by parent.name, child.name")
+        expected = duckdb.sql(query)
+        expected = [dict(zip(expected.columns, row, strict=True)) for row in expected.fetchall()]
+        found = [{name: value for name, value in row.items() if name != "run"} for row in rows(sources[which], query)]
+        assert found == expected, query
+
+
+def test_several_runs_are_told_apart_by_a_column(sources, tmp_path):
+    asked = "select run, count(*) as n from slice group by run order by run"
+    found = json.loads(sql(sources["cpu"], sources["gpu"], asked, "--json"))["rows"]
+    alone = [rows(sources[which], asked)[0] for which in ("cpu", "gpu")]
+    assert found == sorted([*row.values()] for row in alone)
+    assert [name for name, _ in found] == [GPU.name, CPU.name]
+    # The same run twice has two names, and an analysis is of each.
+    twice = json.loads(
+        sql(sources["cpu"], sources["cpu"], "select run, count(*) from operators() group by 1", "--json")
+    )
+    assert sorted(name for name, _ in twice["rows"]) == [CPU.name, f"{CPU.name} (2)"]
+    said = fails(sources["cpu"], sources["gpu"], "select step_of(rank, start_ns) from op")
+    assert "step_of(run, rank, time_ns)" in said
+    assert sql(sources["cpu"], sources["gpu"], "select max(step_of(run, rank, start_ns)) from op", "--csv")
+
+
+def test_an_analysis_is_a_table(sources):
+    asked = "select * from operators(group_by => 'module', rank => 1)"
+    found = [{name: value for name, value in row.items() if name != "run"} for row in rows(sources["ranks"], asked)]
+    assert found == runs.analyze("operators", sources["ranks"], "--group-by", "module", "--rank", "1")["results"]
+    joined = "select count(*) as n from operators() as a join op on op.name = a.name"
+    assert rows(sources["cpu"], joined)[0]["n"] > 0
+    assert "did you mean" in fails(sources["cpu"], "select * from operatrs()") or "operators" in fails(
+        sources["cpu"], "select * from operatrs()"
+    )
+    assert "NAME => VALUE" in fails(sources["cpu"], "select * from operators('module')")
+    assert "group" in fails(sources["cpu"], "select * from kernels(group_by => 'colour')")
+
+
+def test_what_is_wrong_has_a_place_and_a_hint(sources):
+    said = fails(sources["cpu"], "select name\nfrom")
+    assert "line 2, column" in said
+    said = fails(sources["cpu"], "select nam from op")
+    assert "there is no column nam" in said and "did you mean name?" in said and "line 1, column 8" in said
+    said = fails(sources["cpu"], "select 1 from ops")
+    assert "there is no table ops" in said and "did you mean op?" in said
+    said = fails(sources["cpu"], "select busyns(start_ns, dur_ns) from op")
+    assert "there is no function busyns" in said and "did you mean busy_ns?" in said
+    answer = runs.run(runs.COMMAND, "sql", sources["cpu"], "select nam from op", "--json", env=environment())
+    error = json.loads(answer.stdout)["error"]
+    assert answer.returncode == 1
+    assert error == {"what": "there is no column nam", "where": "line 1, column 8", "hint": "did you mean name?"}
+    assert "no such" in fails("not/there", "select 1")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "insert into op select * from op",
+        "copy (select 1) to '/tmp/x.csv'",
+        "create external table t stored as csv location '/etc/passwd'",
+        "delete from op",
+        "select * from '/etc/passwd'",
+    ],
+)
+def test_queries_only_read_the_tables(sources, query):
+    said = fails(sources["cpu"], query)
+    assert "only read" in said or "there is no table" in said, said
+
+
+def test_forms_have_the_same_rows(sources, tmp_path):
+    query = "select name, kind, dur_ns, is_unfinished, step from slice order by slice"
+    expected = rows(sources["cpu"], query)
+    read = csv.DictReader(io.StringIO(sql(sources["cpu"], query, "--csv"), newline=""))
+    text = {None: "", True: "true", False: "false"}
+    assert [*read] == [
+        {name: text.get(value, str(value)) if not isinstance(value, int) or isinstance(value, bool) else str(value)
+         for name, value in row.items()} for row in expected
+    ]  # fmt: skip
+    sql(sources["cpu"], query, "--parquet", tmp_path / "rows.parquet")
+    assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").to_pylist() == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
+    arrow = subprocess.run(
+        [runs.COMMAND, "sql", sources["cpu"], query, "--arrow"], env=environment(), capture_output=True
+    )
+    assert pyarrow.ipc.open_stream(arrow.stdout).read_all().to_pylist() == expected
+    shown = sql(sources["cpu"], "select name, dur_ns from op order by slice", "--limit", "3")
+    assert shown.splitlines()[0].split() == ["name", "dur_ns"]
+    assert "the first 3 rows" in shown
+    assert len(sql(sources["cpu"], query).splitlines()) < 1010, "text is cut"
+    assert sql(sources["cpu"], "select 1 as one; select 2 as two").split() == "one 1 1 row two 2 1 row".split()
+
+
+def test_python_gets_tables(sources, monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_SQL", PROGRAM)
+    import polars
+    import stepscope
+
+    query = "select name, count(*) as n from op group by name order by name"
+    expected = rows(sources["cpu"], query)
+    found = stepscope.open(sources["cpu"]).sql(query)
+    assert found.to_dicts() == found.to_arrow().to_pylist() == expected
+    assert polars.DataFrame(found).to_dicts() == found.to_pandas().to_dict("records") == expected
+    assert (len(found), found.columns) == (len(expected), ["name", "n"])
+    with pytest.raises(ValueError, match="there is no column nam"):
+        stepscope.open(sources["cpu"]).sql("select nam from op")
+    with open(GPU, "rb") as file:
+        assert stepscope.open(file).sql("select count(*) as n from kernel").to_dicts()[0]["n"] > 0
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A trace of two ranks and 600,000 operators, in steps, of which the last one of each rank has a name of its own."""
+    folder = tmp_path_factory.mktemp("large")
+    for rank in range(2):
+        events = []
+        for at in range(300_000):
+            name = f"aten::op3 of {rank}" if at == 299_999 else f"aten::op{at % 50}"
+            events.append(f'{{"ph":"X","cat":"cpu_op","name":"{name}","pid":1,"tid":1,"ts":{at * 10},"dur":7}}')
+        about = f'"baseTimeNanoseconds":0,"distributedInfo":{{"rank":{rank},"world_size":2}}'
+        (folder / f"{rank}.json").write_text(f'{{{about},"traceEvents":[{",".join(events)}]}}')
+    return folder
+
+
+def pruned(source, condition):
+    """Groups of rows that a scan left out, and read: by limits, and by names."""
+    plan = sql(source, f"explain analyze select sum(dur_ns) from slice where {condition}")
+    found = {}
+    for kind in ("statistics", "bloom_filter"):
+        (text,) = {part for part in plan.replace(",", "\n").splitlines() if f"row_groups_pruned_{kind}=" in part}
+        numbers = [int(word) for word in text.replace("=", " ").split() if word.isdigit()]
+        found[kind] = (numbers[0], numbers[1])
+    return found
+
+
+def test_groups_that_have_no_answer_are_not_read(large):
+    assert pruned(large, "dur_ns >= 0")["statistics"] == (6, 6)
+    # Files that have no answer are left out before their groups are counted.
+    total, matched = pruned(large, "start_ns < 1000000")["statistics"]
+    assert matched == 2 and total >= matched
+    assert pruned(large, "rank = 1 and start_ns < 1000000")["statistics"][1] == 1
+    total, matched = pruned(large, "name = 'aten::op3 of 1'")["bloom_filter"]
+    assert matched == 1 and total > 1
+    assert rows(large, "select rank, dur_ns from slice where name = 'aten::op3 of 1'") == [{"rank": 1, "dur_ns": 7000}]
+
+
+def test_memory_has_a_limit_beyond_which_the_disk_is_used(sources):
+    query = "select count(*) as n from (select * from range(0, 4000000) as t(value) order by -value % 1000003, value)"
+    sorting = f"with sorted as ({query}) select n from sorted"
+    numbered = "select max(place) as n from (select row_number() over (order by (value * 7919) % 1000003) as place from range(0, 4000000))"
+    assert rows(sources["cpu"], numbered, "--memory", "40MiB", "--threads", "2") == [{"n": 4_000_000}], sorting
+    said = fails(sources["cpu"], "select array_agg(value) from range(0, 20000000)", "--memory", "30MiB")
+    assert "not enough memory" in said and "--memory" in said
+
+
+def test_ctrl_c_ends_a_query(sources):
+    endless = "select count(*) from range(0, 1000000000000) a, range(0, 1000) b where a.value % 7 = b.value % 5"
+    with runs.started(runs.COMMAND, "sql", sources["cpu"], endless, env=environment()) as process:
+        status = Path(f"/proc/{process.pid}")
+        while "stepscope-sql" not in (status / "cmdline").read_text().split("\0")[0]:
+            time.sleep(0.02)
+        # It has threads once it works.
+        while len([*(status / "task").iterdir()]) < 3:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) in (130, -signal.SIGINT)
+
+
+def test_a_prompt_answers_completes_and_remembers(sources, tmp_path):
+    env = environment(XDG_STATE_HOME=str(tmp_path), TERM="xterm")
+    main, other = pty.openpty()
+    with runs.started(runs.COMMAND, "sql", sources["cpu"], env=env, stdin=other, stdout=other, stderr=other) as process:
+        os.close(other)
+        seen = ""
+
+        def until(text):
+            nonlocal seen
+            while text not in seen:
+                seen += os.read(main, 4096).decode(errors="replace")
+            seen = seen.split(text, 1)[1]
+
+        until("sql> ")
+        os.write(main, b"select 40 + 2 as answer\r")
+        os.write(main, b";\r")
+        until("42")
+        until("sql> ")
+        os.write(main, b"select nam from op;\r")
+        until("did you mean name?")
+        os.write(main, b".schema fin\t")
+        until(".schema finding")
+        os.write(main, b"\r")
+        until("info, suspect, severe")
+        os.write(main, b".quit\r")
+        while process.poll() is None:
+            try:
+                os.read(main, 4096)
+            except OSError:
+                break
+        assert process.wait(30) == 0
+    os.close(main)
+    assert "select 40 + 2" in (tmp_path / "stepscope" / "sql_history").read_text()
+
+
+def test_a_table_that_is_cut_is_named(sources, tmp_path):
+    folder = tables(sources["cpu"], tmp_path / "tables")
+    file = folder / "op" / "rank-0.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    assert "op/rank-0.parquet" in fails(folder, "select count(*) from op")
+
+
+def test_tables_of_different_versions_are_asked_together(sources, tmp_path):
+    new = tables(sources["cpu"], tmp_path / "new")
+    old = tables(sources["cpu"], tmp_path / "old")
+    for path in (old / "op").iterdir():
+        whole = pyarrow.parquet.read_table(path)
+        pyarrow.parquet.write_table(whole.drop_columns(["self_ns"]), path)
+    for path in (old / "sample").iterdir():
+        path.unlink()
+    asked = "select run, count(*) as n, count(self_ns) as known from op group by run order by run"
+    (first, second) = json.loads(sql(new, old, asked, "--json"))["rows"]
+    assert (first[0], second[0], first[1]) == ("new", "old", second[1])
+    assert (first[2], second[2]) == (first[1], 0)
+    assert sql(new, old, "select count(*) from sample", "--csv")
+
+
+def test_the_program_that_is_not_there_is_named(sources, tmp_path):
+    bare = tmp_path / "stepscope"
+    bare.write_text(Path(runs.COMMAND).read_text())
+    env = runs.environment(PATH=str(tmp_path))
+    told = runs.run(sys.executable, bare, "sql", sources["cpu"], "select 1", env=env)
+    assert told.returncode == 1 and "stepscope[sql]" in told.stderr
