@@ -5,6 +5,7 @@ use crate::comparison::Comparison;
 use crate::editor::Editor;
 use crate::pool::Pool;
 use crate::runs::Runs;
+use crate::sql_process::SqlPrograms;
 use crate::token::Token;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,4 +27,5 @@ pub(crate) struct AppState {
     /// Folders below which source files may be shown, without links in their names.
     pub(crate) source_roots: Vec<PathBuf>,
     pub(crate) editor: Option<Editor>,
+    pub(crate) sql: SqlPrograms,
 }

@@ -3,7 +3,8 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use stepscope_engine::EngineError;
+use stepscope_engine::{EngineError, split_place};
+use stepscope_export::ExportError;
 
 /// A request that cannot be answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +68,22 @@ impl From<EngineError> for Failure {
         let more_memory = |gib| format!("choose fewer ranks, or start `stepscope view` with --memory {gib}GiB");
         let hint = error.gib_needed().map(more_memory).or_else(|| error.hint());
         Self { status, what: error.to_string(), location: error.place(), hint }
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        let (text, hint) = (error.to_string(), error.hint());
+        let path = match error {
+            ExportError::Read(error) => return error.into(),
+            ExportError::Write { path, .. }
+            | ExportError::Exists { path }
+            | ExportError::NotByRank { path }
+            | ExportError::UnknownFormat { path } => path,
+        };
+        let (what, location) = split_place(&text, &path);
+        let failure = Self::internal(what).at(location.display());
+        hint.into_iter().fold(failure, Self::hint)
     }
 }
 

@@ -18,10 +18,12 @@ mod pool;
 mod query;
 mod routes;
 mod run;
+mod run_tables;
 mod runs;
 mod serve;
 mod shown;
 mod source_files;
+mod sql_process;
 mod table_page;
 mod token;
 

@@ -14,6 +14,8 @@ use tokio::sync::SetOnce;
 const MAX_RESULT_BYTES: usize = 128 << 20;
 /// Bytes of reports that are kept of one reading.
 const MAX_REPORT_BYTES: usize = 8 << 20;
+/// Bytes of a description of tables that is kept.
+const MAX_SCHEMA_BYTES: usize = 1 << 20;
 /// Ranks whose timeline is kept, where not all events fit into memory.
 const MAX_RANKS_SHOWN: usize = 4;
 
@@ -25,6 +27,8 @@ pub(crate) struct LoadedRun {
     pub(crate) run: OpenedRun,
     /// Reports as JSON, by rank and step.
     pub(crate) reports: Cache<Selection, String>,
+    /// What tables and functions queries have, as JSON.
+    pub(crate) sql_schema: Cache<(), String>,
     results: Cache<(&'static str, Selection), Envelope>,
     /// All events, or what was condensed where they do not fit into memory.
     all: ShownOnce,
@@ -40,6 +44,7 @@ impl LoadedRun {
             version,
             run,
             reports: Cache::new(MAX_REPORT_BYTES),
+            sql_schema: Cache::new(MAX_SCHEMA_BYTES),
             results: Cache::new(MAX_RESULT_BYTES),
             all: SetOnce::new(),
             of_ranks: Mutex::default(),

@@ -5,7 +5,7 @@ use crate::token;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use stepscope_engine::OpenOptions;
+use stepscope_engine::{self as engine, OpenOptions};
 
 /// What `serve` is asked for.
 #[derive(Clone, Debug)]
@@ -28,6 +28,10 @@ pub struct Options {
     pub source_roots: Option<Vec<PathBuf>>,
     /// What opens a source line in an editor.
     pub editor: Option<Editor>,
+    /// The program that runs SQL; without it there are no queries.
+    pub sql_program: Option<PathBuf>,
+    /// The program `stepscope`, which queries call for analyses.
+    pub stepscope_program: Option<PathBuf>,
     /// How often inputs are looked at for what is new; `None` is never.
     pub watch_every: Option<Duration>,
     /// The shortest time between two readings of a run that is still being recorded. It is longer where reading takes
@@ -48,6 +52,8 @@ impl Options {
             allows_frames: false,
             source_roots: None,
             editor: None,
+            sql_program: engine::find_sql(),
+            stepscope_program: engine::find_stepscope(),
             watch_every: Some(Duration::from_secs(1)),
             reread_after: Duration::from_secs(2),
         }

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 /// The threads for requests' work.
@@ -16,11 +16,14 @@ pub(crate) struct Pool {
     long: Arc<Semaphore>,
     sent: Arc<Semaphore>,
     text: Arc<Semaphore>,
+    queries: Arc<Semaphore>,
     long_started: Arc<AtomicU64>,
 }
 
 /// Files that are written at once while they are sent.
 const SENT: usize = 4;
+/// Queries that run at once: each is a program of its own, which uses all processors.
+const QUERIES: usize = 2;
 
 impl Pool {
     /// As many threads as there are processors for what is quick, half of that for what is long.
@@ -32,6 +35,7 @@ impl Pool {
             long: of(processors / 2),
             sent: of(SENT),
             text: of(processors / 2),
+            queries: of(QUERIES),
             long_started: Arc::default(),
         }
     }
@@ -89,13 +93,27 @@ impl Pool {
     ) -> Result<T, Failure> {
         run(&self.sent, work).await
     }
+
+    /// Waits until a query may run, which it may while the turn is held.
+    pub(crate) async fn query_turn(&self) -> OwnedSemaphorePermit {
+        turn(&self.queries).await
+    }
+
+    /// As [`Pool::sent`], for what another program writes: it may while the turn is held.
+    pub(crate) async fn sent_turn(&self) -> OwnedSemaphorePermit {
+        turn(&self.sent).await
+    }
+}
+
+async fn turn(turns: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    turns.clone().acquire_owned().await.expect("it is never closed")
 }
 
 async fn run<T: Send + 'static>(
     turns: &Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let turn = turns.clone().acquire_owned().await.expect("it is never closed");
+    let turn = turn(turns).await;
     let working = spawn_blocking(move || {
         let _turn = turn;
         work()

@@ -8,7 +8,9 @@ mod export;
 mod files;
 mod report;
 mod run;
+mod sending;
 mod source;
+mod sql;
 mod steps;
 mod timeline;
 
@@ -45,6 +47,9 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/runs/{run}", get(run::run))
         .route("/runs/{run}/analyses/{name}", get(analyses::analysis))
         .route("/runs/{run}/export", get(export::export))
+        .route("/runs/{run}/query", get(sql::query))
+        .route("/runs/{run}/query/file", get(sql::file))
+        .route("/runs/{run}/query/schema", get(sql::schema))
         .route("/runs/{run}/report", get(report::report))
         .route("/runs/{run}/report.html", get(report::page))
         .route("/runs/{run}/source", get(source::source))

@@ -22,6 +22,8 @@ pub(crate) struct Run {
     /// Where it is read from.
     pub(crate) path: PathBuf,
     name: String,
+    /// Held while its tables are made, so that they are made once.
+    pub(crate) making_tables: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
 }
 
@@ -61,7 +63,14 @@ pub(crate) struct Reading {
 
 impl Run {
     pub(crate) fn new(id: usize, path: &Path) -> Self {
-        Self { id, key: key_of(path), path: path.into(), name: name_of(path), state: Mutex::default() }
+        Self {
+            id,
+            key: key_of(path),
+            path: path.into(),
+            name: name_of(path),
+            making_tables: Arc::default(),
+            state: Mutex::default(),
+        }
     }
 
     /// What a person calls it: the name of its file or folder.

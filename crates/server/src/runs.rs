@@ -80,6 +80,11 @@ impl Runs {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// How the files of an input become one run.
+    pub(crate) fn open_options(&self) -> &OpenOptions {
+        &self.open
+    }
+
     /// The last reading of the run with this number or key.
     ///
     /// # Errors

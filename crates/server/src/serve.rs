@@ -6,6 +6,7 @@ use crate::options::Options;
 use crate::pool::Pool;
 use crate::routes;
 use crate::runs::Runs;
+use crate::sql_process::SqlPrograms;
 use crate::token::Token;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -110,6 +111,12 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
     };
     let token = token.map_err(|error| start(io::Error::other(error.to_string())))?;
     let roots = options.source_roots.unwrap_or_else(|| std::env::current_dir().into_iter().collect());
+    let sql = SqlPrograms {
+        sql: options.sql_program,
+        stepscope: options.stepscope_program,
+        opened_with: options.open.spelled(),
+        memory: options.open.max_memory,
+    };
     let state = Arc::new(AppState {
         runs: Runs::start(options.inputs, options.open, options.watch_every, options.reread_after).map_err(start)?,
         pool: Pool::new(),
@@ -119,6 +126,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
         allows_frames: options.allows_frames,
         source_roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
         editor: options.editor,
+        sql,
     });
     let (token, pool) = (state.token.as_str().to_string(), state.pool.clone());
     let mut builder = Builder::new_multi_thread();

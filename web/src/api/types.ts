@@ -6,7 +6,17 @@ export type Num = number | bigint;
 /** One value of a result; `null` is "not known". */
 export type Cell = string | Num | boolean | null;
 
-export type Unit = "text" | "count" | "id" | "ns" | "bytes" | "bytes_per_s" | "ratio" | "plain" | "flag";
+/** `number` is that of a query's number of which nothing is known; no analysis has it. */
+export type Unit = "text" | "count" | "id" | "ns" | "bytes" | "bytes_per_s" | "ratio" | "plain" | "flag" | "number";
+
+/** What the server says of itself. */
+export interface About {
+  readonly version: string;
+  /** What opens an editor, with `{file}` and `{line}` in it. */
+  readonly editor: string | null;
+  /** Whether the program that runs SQL is installed. */
+  readonly sql: boolean;
+}
 
 export interface RunSummary {
   /** Its place in the list. */
@@ -212,4 +222,35 @@ export interface Report {
   }[];
   readonly findings: readonly Finding[];
   readonly next: readonly { readonly command: string; readonly shows: string }[];
+}
+
+export type QueryType = "text" | "int" | "float" | "flag" | "time" | "list" | "other";
+
+/** A column of a query's answer, or of a table that queries are about. */
+export interface QueryColumn {
+  readonly name: string;
+  readonly type: QueryType;
+  /** Null where it is not known. */
+  readonly unit: string | null;
+  readonly doc: string | null;
+}
+
+/** The answer to a query: rows have a value for each column, in their order. Lists are lists of values. */
+export interface QueryAnswer {
+  readonly columns: readonly QueryColumn[];
+  readonly rows: readonly (readonly unknown[])[];
+  /** False where there are more rows. */
+  readonly is_complete: boolean;
+}
+
+/** What queries can be about. */
+export interface QuerySchema {
+  readonly tables: readonly {
+    readonly name: string;
+    /** What a row is. */
+    readonly row: string;
+    readonly columns: readonly QueryColumn[];
+  }[];
+  readonly functions: readonly { readonly name: string; readonly call: string; readonly doc: string | null }[];
+  readonly examples: readonly { readonly title: string; readonly sql: string }[];
 }

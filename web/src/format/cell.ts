@@ -2,7 +2,16 @@
 
 import type { Cell, Column, Num, Unit } from "../api/types";
 import { clipped } from "./printable";
-import { formatBytes, formatBytesPerS, formatCount, formatLarge, formatNs, formatPlain, formatRatio } from "./units";
+import {
+  formatBytes,
+  formatBytesPerS,
+  formatCount,
+  formatLarge,
+  formatNs,
+  formatNumber,
+  formatPlain,
+  formatRatio,
+} from "./units";
 
 /** What stands for "not known"; never 0. */
 export const MISSING = "–";
@@ -32,6 +41,8 @@ export function formatCell(unit: Unit, value: Cell | undefined): string {
       return String(value);
     case "plain":
       return formatPlain(Number(value));
+    case "number":
+      return formatNumber(value);
     default:
       return isWhole(value) ? formatCount(value) : formatPlain(Number(value));
   }
@@ -71,6 +82,7 @@ export function unitWords(column: Column): string {
     ratio: "a share of 1",
     plain: "a plain number",
     flag: "yes or no",
+    number: "a number",
   };
   return words[column.unit];
 }

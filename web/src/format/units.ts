@@ -57,6 +57,16 @@ export const formatRatio = (ratio: number): string => `${toFixedEven(ratio * 100
 /** A plain fraction: `2.5` as `2.50`. */
 export const formatPlain = (value: number): string => toFixedEven(value, 2);
 
+/** A number of which nothing is known, to four digits: `0.00123456` as `0.001235`, but every digit of a whole number. */
+export function formatNumber(value: Num): string {
+  if (typeof value === "bigint" || Number.isSafeInteger(value)) return formatCount(value);
+  const absolute = Math.abs(value);
+  if (absolute >= 1e15 || absolute < 1e-4) return value.toExponential(3);
+  if (absolute < 1000) return String(Number(value.toPrecision(4)));
+  const [whole = "", decimals] = value.toFixed(2).split(".");
+  return `${grouped(whole)}.${decimals}`;
+}
+
 function scaled(value: Num, scale: Scale): string {
   const magnitude = value < 0 ? -value : value;
   const [unit, size] = scale.findLast(([, size]) => magnitude >= size) ?? (scale[0] as readonly [string, number]);

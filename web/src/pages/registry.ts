@@ -2,7 +2,7 @@
 
 import type { ComponentType } from "preact";
 import type { RunDetail } from "../api/types";
-import { runs } from "../state/runs";
+import { about, runs } from "../state/runs";
 
 export interface PageInfo {
   readonly id: string;
@@ -114,6 +114,16 @@ export const PAGES: readonly PageInfo[] = [
     about: "Every analysis as a table",
     missing: always,
     load: () => import("./tables/Tables"),
+  },
+  {
+    id: "query",
+    title: "Query",
+    about: "SQL over the tables of the run: rows, plots, CSV and Parquet",
+    missing: () =>
+      about.value?.sql === false
+        ? "Queries need a program that is not installed here: `pip install 'stepscope[sql]'`, then start `stepscope view` again."
+        : null,
+    load: () => import("./query/Query"),
   },
 ];
 

@@ -20,7 +20,7 @@ export function Navigation() {
                 title={(missing ?? page.about).replaceAll("`", "")}
               >
                 {page.title}
-                {missing && <span class="hidden"> (nothing recorded)</span>}
+                {missing && <span class="hidden"> (nothing to show)</span>}
               </a>
             </li>
           );

@@ -38,6 +38,15 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
     ],
   },
   {
+    where: "Query",
+    keys: [
+      ["Ctrl+Enter", "run the query"],
+      ["Ctrl+Space", "list the names that fit"],
+      ["↑ ↓, Enter or Tab", "choose one of them"],
+      ["Esc", "close the list"],
+    ],
+  },
+  {
     where: "Charts",
     keys: [
       ["← →", "next and previous bar, or value of a curve"],

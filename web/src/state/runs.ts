@@ -3,7 +3,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { ApiError, ask, bodyOf, onOtherToken, REFUSED, withToken } from "../api/client";
 import { runPath } from "../api/paths";
-import type { AnalysisInfo, ErrorBody, RunDetail, RunSummary } from "../api/types";
+import type { About, AnalysisInfo, ErrorBody, RunDetail, RunSummary } from "../api/types";
 import { param, setParams } from "./route";
 import { isLasting, runNamed } from "./run_names";
 
@@ -21,6 +21,9 @@ export const isCutOff = signal(false);
 
 /** The catalogue, by name. */
 export const analyses = signal<ReadonlyMap<string, AnalysisInfo>>(new Map());
+
+/** What the server says of itself; null until it has. */
+export const about = signal<About | null>(null);
 
 /** The run that is shown, as the list has it. */
 export const run = computed(() => runNamed(runs.value ?? [], param("run") ?? "0"));
@@ -43,10 +46,12 @@ const ASK_AGAIN_MS = 5000;
 /** Asks for everything that the shell needs, and follows changes. */
 export async function followRuns(): Promise<void> {
   try {
-    const [list, catalogue] = await Promise.all([
+    const [said, list, catalogue] = await Promise.all([
+      ask<About>("api/about"),
       ask<readonly RunSummary[]>("api/runs"),
       ask<readonly AnalysisInfo[]>("api/analyses"),
     ]);
+    about.value = said;
     runs.value = list;
     analyses.value = new Map(catalogue.map((analysis) => [analysis.name, analysis]));
   } catch (error) {

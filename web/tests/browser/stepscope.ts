@@ -28,13 +28,14 @@ export interface View {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts `stepscope view` on the inputs, and waits for its address. `state` is the user's folder of state. */
+/** Starts `stepscope view` on the inputs, and waits for its address. `state` is the user's folder of state, `more` more of its environment. */
 export function view(
   inputs: readonly string[],
   options: readonly string[] = [],
   state = "",
+  more: Readonly<Record<string, string>> = {},
 ): Promise<View & { readonly pid: number }> {
-  const env = { ...process.env, XDG_STATE_HOME: state };
+  const env = { ...process.env, XDG_STATE_HOME: state, ...more };
   const server = spawn(COMMAND, ["view", "--no-browser", ...options, ...inputs], { cwd: CHECKOUT, env });
   const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
   const stop = () => {

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 /// `api/about`.
 pub(super) async fn about(State(state): State<Arc<AppState>>) -> Answer {
-    Ok(json(
-        json!({ "version": env!("CARGO_PKG_VERSION"), "editor": state.editor.as_ref().map(Editor::template) })
-            .to_string(),
-    ))
+    let about = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "editor": state.editor.as_ref().map(Editor::template),
+        "sql": state.sql.sql.is_some(),
+    });
+    Ok(json(about.to_string()))
 }

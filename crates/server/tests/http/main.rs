@@ -6,5 +6,7 @@ mod results;
 mod runs;
 mod security;
 mod served;
+#[cfg(unix)]
+mod sql;
 mod timeline;
 mod too_large;

@@ -1,30 +1,40 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Cell, Column } from "../../api/types";
-import { exactCell, plainCell } from "../../format/cell";
+import type { Cell, Column, Row } from "../../api/types";
+import { exactCell, plainCell, shortCell } from "../../format/cell";
 import { copyText } from "../clipboard";
-import type { RowStore } from "./rows";
 import { useVirtual } from "./virtual";
 import { type Called, cellWords, hasSentences, isSum, kindWords } from "./words";
 
 /** Height of a row, as in styles/table.css. */
 const ROW_PX = 28;
 
+/** Where rows come from. */
+export interface RowSource {
+  /** A row, when it is here. */
+  readonly row: (index: number) => Row | undefined;
+  /** Says that these rows are on the screen. */
+  readonly want: (first: number, last: number) => void;
+}
+
 interface Props {
   readonly label: string;
   readonly columns: readonly Column[];
   readonly widths: { readonly each: readonly number[]; readonly sum: number };
-  readonly store: RowStore;
+  readonly store: RowSource;
   readonly count: number;
   readonly height: number;
   readonly opened: number | null;
-  readonly words: Called | undefined;
+  readonly words?: Called;
+  /** True where texts are shown as they are, without the words that results of analyses have for them. */
+  readonly isVerbatim?: boolean;
   readonly onOpen: (index: number) => void;
   readonly head: ComponentChildren;
 }
 
 /** The rows on the screen, and room for all others above and below. */
-export function Body({ label, columns, widths, store, count, height, opened, words, onOpen, head }: Props) {
+export function Body(props: Props) {
+  const { label, columns, widths, store, count, height, opened, words, isVerbatim = false, onOpen, head } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtual(scroller, count, ROW_PX);
   const [active, setActive] = useState(0);
@@ -65,6 +75,8 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
     event.preventDefault();
   };
 
+  const textOf = (column: Column, row: Row) =>
+    isVerbatim ? shortCell(column.unit, row[column.name]) : cellWords(column, row, columns, words);
   const padding = (px: number, key: string) =>
     px > 0 && (
       <tr key={key} role="presentation" aria-hidden="true">
@@ -97,7 +109,7 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
                 data-row={index}
                 aria-rowindex={index + 2}
                 aria-selected={index === opened}
-                class={isSum(row) ? "sum" : undefined}
+                class={isSum(row) && !isVerbatim ? "sum" : undefined}
                 tabIndex={index === active ? 0 : -1}
                 onFocus={() => setActive(index)}
                 onClick={() => onOpen(index)}
@@ -106,9 +118,9 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
                   <td
                     key={column.name}
                     class={column.is_right_aligned ? "number" : isPath(column) ? "path" : undefined}
-                    title={row && titleOf(column, row[column.name])}
+                    title={row && titleOf(column, row[column.name], isVerbatim)}
                   >
-                    <bdi>{row ? cellWords(column, row, columns, words) : "…"}</bdi>
+                    <bdi>{row ? textOf(column, row) : "…"}</bdi>
                   </td>
                 ))}
               </tr>
@@ -122,9 +134,9 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
 }
 
 /** What hovering over a cell says: every digit, and of a text all of it. */
-function titleOf(column: Column, value: Cell | undefined): string {
+function titleOf(column: Column, value: Cell | undefined, isVerbatim: boolean): string {
   const exact = exactCell(column.unit, value);
-  return hasSentences(column) ? kindWords(column.name, exact) : exact;
+  return hasSentences(column) && !isVerbatim ? kindWords(column.name, exact) : exact;
 }
 
 /** Whether its texts are told apart by their ends: paths of files and of modules. */

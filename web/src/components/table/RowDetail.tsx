@@ -12,17 +12,21 @@ interface Props {
   readonly columns: readonly Column[];
   readonly row: Row;
   readonly links: readonly RowLink[];
-  readonly onFilter: (condition: Condition) => void;
+  /** Shows only rows with a value of this one; not for rows that come from a query. */
+  readonly onFilter?: (condition: Condition) => void;
+  /** True where texts are shown as they are. */
+  readonly isVerbatim?: boolean;
   readonly onClose: () => void;
 }
 
 /** Everything that is known of one row, with every digit, and where it leads. */
-export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
+export function RowDetail({ columns, row, links, onFilter, isVerbatim = false, onClose }: Props) {
   const aside = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another row is looked at anew
   useEffect(() => aside.current?.scrollIntoView({ block: "nearest" }), [row]);
   const known = columns.filter(
-    ({ name }) => row[name] !== null && row[name] !== undefined && !(name === "row" && row[name] === "one"),
+    ({ name }) =>
+      row[name] !== null && row[name] !== undefined && (isVerbatim || !(name === "row" && row[name] === "one")),
   );
   const names = known.map((column) => column.name).join("\t");
   const cells = () => `${names}\n${known.map((column) => plainCell(row[column.name])).join("\t")}`;
@@ -43,14 +47,16 @@ export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
         {known.map((column) => {
           const exact = exactCell(column.unit, row[column.name]);
           const text =
-            column.unit === "text" ? kindWords(column.name, exact) : formatCell(column.unit, row[column.name]);
+            column.unit === "text" && !isVerbatim
+              ? kindWords(column.name, exact)
+              : formatCell(column.unit, row[column.name]);
           return (
             <div key={column.name} class={column.unit === "text" ? "wide" : undefined}>
               <dt>{column.label}</dt>
               <dd>
-                <span class="pre">{hasSentences(column) ? <Words text={exact} /> : text}</span>
+                <span class="pre">{hasSentences(column) && !isVerbatim ? <Words text={exact} /> : text}</span>
                 {exact !== text && column.unit !== "text" && <span class="dim exact">{exact}</span>}
-                {column.unit === "text" && (
+                {column.unit === "text" && onFilter && (
                   <button
                     type="button"
                     class="small"

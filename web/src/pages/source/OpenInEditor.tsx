@@ -1,13 +1,6 @@
-import { useAnswer } from "../../state/answer";
 import { chooseEditor, chosenTemplate, EDITORS, editor, editorUrl } from "../../state/editor";
 import { framingEditor, openInFramingEditor } from "../../state/frame";
-
-/** What the server says of itself. */
-interface About {
-  readonly version: string;
-  /** What opens an editor, with `{file}` and `{line}` in it. */
-  readonly editor: string | null;
-}
+import { about } from "../../state/runs";
 
 interface Props {
   /** Where the file is. */
@@ -30,7 +23,6 @@ function InFrame({ path, line }: Props) {
 }
 
 function ByAddress({ path, line }: Props) {
-  const about = useAnswer<About>("api/about", 0);
   const template = chosenTemplate() ?? about.value?.editor ?? null;
   const url = template === null ? null : editorUrl(template, path, line);
   if (!path.startsWith("/")) return null;
