@@ -18,7 +18,7 @@ pub(crate) use sheet::plain_error;
 use source::Source;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use stepscope_engine::{OpenedRun, Ranks, Unit, each};
+use stepscope_engine::{OpenedRun, Ranks, each};
 use stepscope_trace::Trace;
 
 /// Rows of a file at most, so that the files of a large rank are written beside each other.
@@ -66,8 +66,8 @@ pub struct TableDescription {
 pub struct ColumnDescription {
     /// Its name.
     pub name: String,
-    /// What it counts.
-    pub unit: Unit,
+    /// What it counts: the units of results, and `id` for what names something.
+    pub unit: &'static str,
     /// What it means.
     pub doc: &'static str,
 }

@@ -53,7 +53,7 @@ fn events<'a>(
     }
     let device = move |event: &DeviceEvent| &trace.devices[event.device.index()];
     let sheet = Sheet::new(name, doc, rows.len())
-        .int("slice", SLICE, of!(|event| Some(source.id(event.slice))))
+        .id("slice", SLICE, of!(|event| Some(source.id(event.slice))))
         .named("name", "What it is called.", source, of!(|event| Some(trace.slices.name[event.slice.index()])))
         .text("class", "compute, communication, memcpy, memset.", of!(|event| Some(event.class.as_str())))
         .ns("start_ns", START, of!(|event| Some(source.start_ns(event.slice))))
@@ -65,13 +65,13 @@ fn events<'a>(
         )
         .rank(of!(|event| device(&event).rank))
         .int("device", DEVICE, of!(|event| Some(device(&event).ordinal)))
-        .int("stream", STREAM, of!(|event| event.stream))
-        .int(
+        .id("stream", STREAM, of!(|event| event.stream))
+        .id(
             "launch",
             "The call on the host that launched it; null where that is not known.",
             of!(|event| source.maybe_id(event.launch)),
         )
-        .int("op", "The innermost operator around the launch.", of!(|event| source.maybe_id(event.op)))
+        .id("op", "The innermost operator around the launch.", of!(|event| source.maybe_id(event.op)))
         .named(
             "op_name",
             "What that operator is called.",
@@ -146,7 +146,7 @@ pub(super) fn launch<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         move |row: usize| trace.devices[source.event(rows[row] as usize).device.index()].rank
     };
     Sheet::new("launch", "A kernel, copy or fill with the call on the host that launched it.", rows.len())
-        .int("slice", "The call.", of!(|launched| Some(source.id(launched.call))))
+        .id("slice", "The call.", of!(|launched| Some(source.id(launched.call))))
         .named(
             "name",
             "What the call is called.",
@@ -165,17 +165,17 @@ pub(super) fn launch<'a>(source: &'a Source<'a>) -> Sheet<'a> {
             of!(|launched| source.step(launched.call)),
         )
         .rank(rank)
-        .int("pid", PID, of!(|launched| source.process_of(source.track_of(launched.call)).pid))
-        .int("tid", TID, of!(|launched| source.track_of(launched.call).tid))
-        .int("track", TRACK, of!(|launched| Some(source.track_id(trace.slices.track[launched.call.index()]))))
-        .int("op", "The innermost operator around the call.", of!(|launched| source.maybe_id(launched.event.op)))
+        .id("pid", PID, of!(|launched| source.process_of(source.track_of(launched.call)).pid))
+        .id("tid", TID, of!(|launched| source.track_of(launched.call).tid))
+        .id("track", TRACK, of!(|launched| Some(source.track_id(trace.slices.track[launched.call.index()]))))
+        .id("op", "The innermost operator around the call.", of!(|launched| source.maybe_id(launched.event.op)))
         .named(
             "op_name",
             "What that operator is called.",
             source,
             of!(|launched| launched.event.op.map(|op| trace.slices.name[op.index()])),
         )
-        .int("launched", "What it launched.", of!(|launched| Some(source.id(launched.event.slice))))
+        .id("launched", "What it launched.", of!(|launched| Some(source.id(launched.event.slice))))
         .named(
             "launched_name",
             "What that is called.",
@@ -183,7 +183,7 @@ pub(super) fn launch<'a>(source: &'a Source<'a>) -> Sheet<'a> {
             of!(|launched| Some(trace.slices.name[launched.event.slice.index()])),
         )
         .int("device", DEVICE, of!(|launched| Some(trace.devices[launched.event.device.index()].ordinal)))
-        .int("stream", STREAM, of!(|launched| launched.event.stream))
+        .id("stream", STREAM, of!(|launched| launched.event.stream))
         .ns(
             "delay_ns",
             "From the start of the call to the start of what it launched.",
@@ -201,17 +201,17 @@ pub(super) fn sync<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         "A wait between host, streams and events, as the device's profiler reports it.",
         trace.synchronizations.len(),
     )
-    .int("slice", SLICE, move |row| Some(source.id(wait(row).slice)))
+    .id("slice", SLICE, move |row| Some(source.id(wait(row).slice)))
     .named("name", "What it is called.", source, move |row| Some(trace.slices.name[wait(row).slice.index()]))
     .text("kind", "Who waits for what.", move |row| Some(wait(row).kind.as_str()))
     .ns("start_ns", START, move |row| Some(source.start_ns(wait(row).slice)))
     .ns("dur_ns", DUR, move |row| Some(source.dur_ns(wait(row).slice)))
     .rank(move |row| device(row).rank)
     .int("device", DEVICE, move |row| Some(device(row).ordinal))
-    .int("stream", "The stream that is waited for, or that waits.", move |row| wait(row).stream)
+    .id("stream", "The stream that is waited for, or that waits.", move |row| wait(row).stream)
     .int("event_stream", "Of a wait for an event, the stream that recorded it.", move |row| wait(row).event_stream)
-    .int("call", "The call on the host that waits.", move |row| source.maybe_id(wait(row).call))
-    .int("event_record", "Of a wait for an event, the call that recorded it.", move |row| {
+    .id("call", "The call on the host that waits.", move |row| source.maybe_id(wait(row).call))
+    .id("event_record", "Of a wait for an event, the call that recorded it.", move |row| {
         source.maybe_id(wait(row).event_record)
     })
 }

@@ -1,17 +1,24 @@
-//! Tables that are made once and kept: beside what they were made of, else in the user's cache.
+//! Tables that are made once and kept: beside what they were made of, else in the user's cache. A folder's name tells of
+//! which state of the files it is, and nothing in it changes: who reads it is not disturbed by who makes the next one.
 
 use super::write_tables;
 use crate::ExportError;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Ranks};
 
 /// Raised when what tables hold changes, but not their columns.
 const FORMAT: u32 = 1;
 /// The folder beside the traces.
 const FOLDER: &str = ".stepscope";
-/// In a folder of tables that is kept: what it was made of.
-const MADE_OF: &str = "made-of";
+/// How often a run is read that changes meanwhile.
+const TRIES: usize = 3;
+/// Tables of an earlier state are kept as long: queries may still read them.
+const KEPT_FOR: Duration = Duration::from_secs(600);
+/// What was begun and not ended for as long is taken for abandoned.
+const LEFT_FOR: Duration = Duration::from_secs(6 * 3600);
 
 /// The tables of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +37,7 @@ pub struct KeptTables {
 pub fn kept_tables(
     paths: &[PathBuf],
     options: &OpenOptions,
-    open: impl FnOnce() -> Result<OpenedRun, EngineError>,
+    open: impl Fn() -> Result<OpenedRun, EngineError>,
 ) -> Result<KeptTables, ExportError> {
     if let [only] = paths
         && is_tables(only)
@@ -38,24 +45,21 @@ pub fn kept_tables(
         return Ok(KeptTables { folder: only.clone(), is_new: false });
     }
     let places = places(paths, options);
-    let made_of = made_of(paths, options);
-    let is_of_these = |folder: &&PathBuf| std::fs::read_to_string(folder.join(MADE_OF)).is_ok_and(|of| of == made_of);
-    if let Some(folder) = places.iter().find(is_of_these) {
-        return Ok(KeptTables { folder: folder.clone(), is_new: false });
-    }
-    let run = open()?;
-    let mut failure = None;
-    for folder in places {
-        match keep(&run, paths, options, &folder) {
-            Ok(()) => return Ok(KeptTables { folder, is_new: true }),
-            Err(error @ ExportError::Write { .. }) => failure = Some(error),
-            Err(error) => return Err(error),
+    let mut state = state(paths, options);
+    for last in (1..=TRIES).map(|nth| nth == TRIES) {
+        let kept = places.iter().map(|place| place.of(&state)).find(|folder| folder.is_dir());
+        if let Some(folder) = kept {
+            return Ok(KeptTables { folder, is_new: false });
         }
+        let run = open()?;
+        // Opening a run may have completed its files; what was read is certain once nothing has changed meanwhile.
+        let opened = self::state(paths, options);
+        if opened == state || run.is_live() || last {
+            return keep(&run, &places, &state, || self::state(paths, options));
+        }
+        state = opened;
     }
-    Err(failure.unwrap_or_else(|| ExportError::Write {
-        path: paths.first().cloned().unwrap_or_default(),
-        source: std::io::Error::other("there is no folder in which tables can be kept: set XDG_CACHE_HOME"),
-    }))
+    unreachable!("the last try gives tables")
 }
 
 /// Whether a folder has the tables of a run.
@@ -63,22 +67,82 @@ fn is_tables(path: &Path) -> bool {
     ["slice", "track", "finding"].iter().all(|table| stepscope_store::is_folder(&path.join(table)))
 }
 
-fn keep(run: &OpenedRun, paths: &[PathBuf], options: &OpenOptions, folder: &Path) -> Result<(), ExportError> {
-    let failed = |source| ExportError::Write { path: folder.into(), source };
-    std::fs::create_dir_all(folder.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-    // Nothing but tables is in it, and of none that are half replaced it says what they were made of.
-    let _ = std::fs::remove_file(folder.join(MADE_OF));
-    write_tables(run, &Ranks::default(), folder)?;
-    // What grows is another run the next time.
-    if run.is_live() {
-        return Ok(());
+/// Writes the tables of a run that was read in this state of its files into the first place that takes them.
+fn keep(
+    run: &OpenedRun,
+    places: &[Place],
+    state: &str,
+    state_now: impl Fn() -> String,
+) -> Result<KeptTables, ExportError> {
+    let mut failure = None;
+    for place in places {
+        match place.keep(run, state, &state_now) {
+            Ok(folder) => return Ok(KeptTables { folder, is_new: true }),
+            Err(error @ ExportError::Write { .. }) => failure = Some(error),
+            Err(error) => return Err(error),
+        }
     }
-    // Opening a run may have completed its files.
-    std::fs::write(folder.join(MADE_OF), made_of(paths, options)).map_err(failed)
+    Err(failure.unwrap_or_else(|| ExportError::Write {
+        path: PathBuf::from("tables"),
+        source: std::io::Error::other("there is no folder in which tables can be kept: set XDG_CACHE_HOME"),
+    }))
+}
+
+/// Where tables of a run may be.
+struct Place {
+    folder: PathBuf,
+    /// What their names begin with.
+    name: String,
+}
+
+impl Place {
+    /// The folder of the tables of a state.
+    fn of(&self, state: &str) -> PathBuf {
+        self.folder.join(format!("{}-{state}", self.name))
+    }
+
+    fn keep(&self, run: &OpenedRun, state: &str, state_now: impl Fn() -> String) -> Result<PathBuf, ExportError> {
+        let failed = |source| ExportError::Write { path: self.folder.clone(), source };
+        std::fs::create_dir_all(&self.folder).map_err(failed)?;
+        self.clear(state);
+        let made = tempfile::Builder::new().prefix(".making-").tempdir_in(&self.folder).map_err(failed)?;
+        let tables = made.path().join("tables");
+        write_tables(run, &Ranks::default(), &tables)?;
+        // What is still recorded, or has changed since it was opened, is asked anew the next time.
+        let folder = match run.is_live() || state_now() != state {
+            true => {
+                self.of(&format!("{state}-of-{}", made.path().display().to_string().rsplit('-').next().unwrap_or("")))
+            }
+            false => self.of(state),
+        };
+        match std::fs::rename(&tables, &folder) {
+            // Somebody else was quicker.
+            Err(_) if folder.is_dir() => Ok(folder),
+            renamed => renamed.map(|()| folder).map_err(failed),
+        }
+    }
+
+    /// Removes tables of other states that nobody reads any more, and what was never ended.
+    fn clear(&self, state: &str) {
+        let kept = self.of(state);
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_old = |longest: Duration| {
+                let modified = entry.metadata().and_then(|metadata| metadata.modified());
+                let age = modified.ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
+                age.is_some_and(|age| age > longest)
+            };
+            let is_earlier = name.starts_with(&format!("{}-", self.name)) && entry.path() != kept && is_old(KEPT_FOR);
+            if is_earlier || name.starts_with(".making-") && is_old(LEFT_FOR) {
+                // It takes room, and harms nobody.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
 }
 
 /// Where the tables may be, the best place first.
-fn places(paths: &[PathBuf], options: &OpenOptions) -> Vec<PathBuf> {
+fn places(paths: &[PathBuf], options: &OpenOptions) -> Vec<Place> {
     let mut places = Vec::new();
     let is_plain = options.spelled() == OpenOptions::default().spelled();
     if let [only] = paths
@@ -86,27 +150,35 @@ fn places(paths: &[PathBuf], options: &OpenOptions) -> Vec<PathBuf> {
         && !stepscope_store::is_remote(only)
     {
         places.push(match (only.is_dir(), only.parent(), only.file_name()) {
-            (false, Some(parent), Some(name)) => parent.join(FOLDER).join(format!("{}.tables", name.to_string_lossy())),
-            _ => only.join(FOLDER).join("tables"),
+            (false, Some(parent), Some(name)) => {
+                Place { folder: parent.join(FOLDER), name: format!("{}.tables", name.to_string_lossy()) }
+            }
+            _ => Place { folder: only.join(FOLDER), name: "tables".into() },
         });
     }
     let name = paths.first().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy().into_owned();
     let whole: Vec<PathBuf> =
         paths.iter().map(|path| stepscope_store::canonicalize(path).unwrap_or_else(|_| path.clone())).collect();
-    let sum = crc32c::crc32c(format!("{whole:?} {}", options.spelled().join(" ")).as_bytes());
-    places.extend(stepscope_store::cache_folder().map(|cache| cache.join("tables").join(format!("{name}.{sum:08x}"))));
+    let name = format!("{name}-{}", sum(&format!("{whole:?} {}", options.spelled().join(" "))));
+    places.extend(stepscope_store::cache_folder().map(|cache| Place { folder: cache.join("tables"), name }));
     places
 }
 
-/// What tables depend on: the program, how files are joined, and each file with its length and its time.
-fn made_of(paths: &[PathBuf], options: &OpenOptions) -> String {
-    let columns = crc32c::crc32c(format!("{:?}", super::table_descriptions()).as_bytes());
-    let mut text = format!("{} {FORMAT} {columns:08x}\n{}\n", env!("CARGO_PKG_VERSION"), options.spelled().join(" "));
+/// What tables depend on, as a word: the program, how files are joined, and each file with its length and its time.
+fn state(paths: &[PathBuf], options: &OpenOptions) -> String {
+    let mut text = format!("{} {FORMAT} {:?}\n", env!("CARGO_PKG_VERSION"), super::table_descriptions());
+    let _ = writeln!(text, "{}", options.spelled().join(" "));
     for path in paths {
         for (file, bytes, modified_ns) in Fingerprint::of(path).files() {
             // The same from whatever folder the program is called.
             let _ = writeln!(text, "{bytes} {modified_ns} {}", file.strip_prefix(path).unwrap_or(file).display());
         }
     }
-    text
+    sum(&text)
+}
+
+fn sum(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    format!("{:016x}", hasher.finish())
 }

@@ -21,9 +21,9 @@ pub(super) fn memory<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .int("step", "The step in which it is; null outside of steps.", move |row| {
             source.step_of(source.rank_of_track(event(row).track), event(row).time_ns)
         })
-        .int("pid", PID, move |row| source.process_of(track(row)).pid)
-        .int("tid", TID, move |row| track(row).tid)
-        .int("track", TRACK, move |row| Some(source.track_id(event(row).track)))
+        .id("pid", PID, move |row| source.process_of(track(row)).pid)
+        .id("tid", TID, move |row| track(row).tid)
+        .id("track", TRACK, move |row| Some(source.track_id(event(row).track)))
         .int("device", "The device whose memory it is; null for the host's.", move |row| {
             event(row).device.map(|id| trace.devices[id.index()].ordinal)
         })
@@ -37,11 +37,11 @@ pub(super) fn memory<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .bytes("reserved_bytes", "Bytes that the allocator holds from the device afterwards.", move |row| {
             event(row).reserved_bytes
         })
-        .int("op", "The innermost operator around it.", move |row| source.maybe_id(event(row).op))
+        .id("op", "The innermost operator around it.", move |row| source.maybe_id(event(row).op))
         .named("op_name", "What that operator is called.", source, move |row| {
             event(row).op.map(|op| trace.slices.name[op.index()])
         })
-        .int("stream", "The stream that the memory is for.", move |row| event(row).stream)
+        .id("stream", "The stream that the memory is for.", move |row| event(row).stream)
         .made(
             "stack",
             "Its Python stack, innermost first, with ; between frames.",
@@ -63,9 +63,9 @@ pub(super) fn sample<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .int("step", "The step in which it is; null outside of steps.", move |row| {
             source.step_of(source.rank_of_track(sample(row).track), sample(row).time_ns)
         })
-        .int("pid", PID, move |row| source.process_of(track(row)).pid)
-        .int("tid", TID, move |row| track(row).tid)
-        .int("track", TRACK, move |row| Some(source.track_id(sample(row).track)))
+        .id("pid", PID, move |row| source.process_of(track(row)).pid)
+        .id("tid", TID, move |row| track(row).tid)
+        .id("track", TRACK, move |row| Some(source.track_id(sample(row).track)))
         .named("line", "The innermost frame: file, line, function.", source, move |row| {
             trace.stacks.frames(stack(row)?).next()
         })
@@ -90,9 +90,9 @@ pub(super) fn instant<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .named("name", "What it is called.", source, |row| Some(instants.name[row]))
         .ns("time_ns", TIME, |row| Some(instants.time_ns[row]))
         .rank(|row| source.rank_of_track(instants.track[row]))
-        .int("pid", PID, move |row| source.process_of(track(row)).pid)
-        .int("tid", TID, move |row| track(row).tid)
-        .int("track", TRACK, |row| Some(source.track_id(instants.track[row])))
+        .id("pid", PID, move |row| source.process_of(track(row)).pid)
+        .id("tid", TID, move |row| track(row).tid)
+        .id("track", TRACK, |row| Some(source.track_id(instants.track[row])))
 }
 
 /// A row is a step of a rank.
@@ -101,7 +101,7 @@ pub(super) fn step<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let steps = &trace.steps;
     Sheet::new("step", "A step of a rank.", steps.len())
         .rank(|row| steps[row].rank)
-        .int("pid", "The process that runs it.", |row| trace.processes[steps[row].process.index()].pid)
+        .id("pid", "The process that runs it.", |row| trace.processes[steps[row].process.index()].pid)
         .int("step", "Its number, as the job counts.", |row| Some(steps[row].number))
         .ns("start_ns", "When it starts, from the start of the trace.", |row| Some(steps[row].span.start_ns))
         .ns("dur_ns", "How long it takes.", |row| Some(steps[row].span.duration_ns()))
@@ -145,7 +145,7 @@ pub(super) fn counter<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     Sheet::new("counter", "A sampled value.", rows)
         .named("name", "What is counted, with its unit.", source, move |row| Some(names(row).0.name))
         .rank(move |row| process(ranks(row).0).rank)
-        .int("pid", PID, move |row| process(pids(row).0).pid)
+        .id("pid", PID, move |row| process(pids(row).0).pid)
         .int("device", "The device, for counters of one.", move |row| {
             devices(row).0.device.map(|id| trace.devices[id.index()].ordinal)
         })

@@ -40,7 +40,7 @@ enum Cells<'a> {
 
 struct SheetColumn<'a> {
     name: Cow<'static, str>,
-    unit: Unit,
+    unit: &'static str,
     doc: &'static str,
     cells: Cells<'a>,
 }
@@ -61,7 +61,7 @@ impl<'a> Sheet<'a> {
     }
 
     fn with(mut self, name: impl Into<Cow<'static, str>>, unit: Unit, doc: &'static str, cells: Cells<'a>) -> Self {
-        self.columns.push(SheetColumn { name: name.into(), unit, doc, cells });
+        self.columns.push(SheetColumn { name: name.into(), unit: unit.as_str(), doc, cells });
         self
     }
 
@@ -78,6 +78,17 @@ impl<'a> Sheet<'a> {
         look: impl Fn(usize) -> Option<i64> + Send + Sync + 'a,
     ) -> Self {
         self.with(name, Unit::Count, doc, Cells::Int(Box::new(look)))
+    }
+
+    /// A column of numbers by which something is named.
+    pub(super) fn id(
+        mut self,
+        name: &'static str,
+        doc: &'static str,
+        look: impl Fn(usize) -> Option<i64> + Send + Sync + 'a,
+    ) -> Self {
+        self.columns.push(SheetColumn { name: name.into(), unit: "id", doc, cells: Cells::Int(Box::new(look)) });
+        self
     }
 
     pub(super) fn ns(
@@ -168,7 +179,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// What its columns are: name, unit, meaning.
-    pub(super) fn columns(&self) -> impl Iterator<Item = (&str, Unit, &'static str)> {
+    pub(super) fn columns(&self) -> impl Iterator<Item = (&str, &'static str, &'static str)> {
         self.columns.iter().map(|column| (column.name.as_ref(), column.unit, column.doc))
     }
 
@@ -218,7 +229,7 @@ impl<'a> Sheet<'a> {
                 Cells::Flag(_) => DataType::Boolean,
                 Cells::Text(..) => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
             };
-            let about = [("stepscope.doc", column.doc), ("stepscope.unit", column.unit.as_str())];
+            let about = [("stepscope.doc", column.doc), ("stepscope.unit", column.unit)];
             let about: HashMap<String, String> = about.map(|(key, value)| (key.into(), value.into())).into();
             Field::new(column.name.as_ref(), data_type, true).with_metadata(about)
         };

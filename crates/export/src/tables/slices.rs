@@ -24,13 +24,13 @@ pub(super) fn slice<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let track = move |row: usize| &trace.tracks[track_id(row).index()];
     let of_track = move |row: usize| Some(slices.track[row].0.into());
     Sheet::new("slice", "Anything with a duration: an operator, a call, a kernel, a label.", slices.len())
-        .int("slice", "Its id, by which other tables name it.", move |row| Some(source.id(id(row))))
+        .id("slice", "Its id, by which other tables name it.", move |row| Some(source.id(id(row))))
         .named("name", "What it is called.", source, |row| Some(slices.name[row]))
         .text("kind", "What it is: op, annotation, kernel, runtime, io …", |row| Some(slices.kind[row].as_str()))
         .ns("start_ns", START, |row| Some(slices.start_ns[row]))
         .ns("dur_ns", DUR, |row| Some(slices.dur_ns[row]))
         .ns("self_ns", "How long it takes without the slices directly in it.", move |row| Some(source.self_ns(id(row))))
-        .int("parent", PARENT, |row| source.maybe_id(slices.parent[row]))
+        .id("parent", PARENT, |row| source.maybe_id(slices.parent[row]))
         .int("depth", "How many slices of its track are around it.", |row| Some(slices.depth[row].into()))
         .int("step", STEP, move |row| source.step(id(row)))
         .flag(
@@ -38,7 +38,7 @@ pub(super) fn slice<'a>(source: &'a Source<'a>) -> Sheet<'a> {
             "Its end was not recorded; it reaches to the last moment at which its process lived.",
             |row| Some(slices.is_unfinished[row]),
         )
-        .int("track", TRACK, move |row| Some(source.track_id(track_id(row))))
+        .id("track", TRACK, move |row| Some(source.track_id(track_id(row))))
         .made("track_name", "What the track is called.", of_track, move |row| track(row).name.clone())
         .text("track_kind", "What the track is: thread, stream, stream_sync, projection, other.", move |row| {
             Some(track_kind(track(row)))
@@ -46,11 +46,11 @@ pub(super) fn slice<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .int("lane", "0, or a further lane of the track for what overlaps without nesting.", move |row| {
             Some(track(row).lane.into())
         })
-        .int("tid", TID, move |row| track(row).tid)
+        .id("tid", TID, move |row| track(row).tid)
         .int("device", "The device; null on the host.", move |row| device(source, track(row)))
-        .int("stream", "The stream; null on the host.", move |row| track(row).stream)
+        .id("stream", "The stream; null on the host.", move |row| track(row).stream)
         .rank(move |row| source.rank_of_track(track_id(row)))
-        .int("pid", PID, move |row| source.process_of(track(row)).pid)
+        .id("pid", PID, move |row| source.process_of(track(row)).pid)
         .made("process", "What the process is called.", of_track, move |row| source.process_of(track(row)).name.clone())
 }
 
@@ -77,7 +77,7 @@ pub(super) fn op<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let inputs = move |id: SliceId| info(id).map(|info| trace.ops.inputs(info.inputs));
     let known = move |text: Option<StringId>| text.and_then(|text| source.known(text));
     Sheet::new("op", "An operator or autograd node, or a label of which inputs are known.", count)
-        .int("slice", SLICE, of!(|id| Some(source.id(id))))
+        .id("slice", SLICE, of!(|id| Some(source.id(id))))
         .named("name", "What it is called.", source, of!(|id| Some(slices.name[id.index()])))
         .text("kind", "op, or what else it is.", of!(|id| Some(slices.kind(id).as_str())))
         .ns("start_ns", START, of!(|id| Some(source.start_ns(id))))
@@ -87,13 +87,13 @@ pub(super) fn op<'a>(source: &'a Source<'a>) -> Sheet<'a> {
             "How long it takes without the operators that it calls.",
             of!(|id| Some(source.without_ops_ns(id))),
         )
-        .int("parent", PARENT, of!(|id| source.maybe_id(slices.parent(id))))
+        .id("parent", PARENT, of!(|id| source.maybe_id(slices.parent(id))))
         .int("step", STEP, of!(|id| source.step(id)))
         .rank(of!(|id| source.rank_of(id)))
-        .int("pid", PID, of!(|id| source.process_of(source.track_of(id)).pid))
-        .int("tid", TID, of!(|id| source.track_of(id).tid))
-        .int("track", TRACK, of!(|id| Some(source.track_id(slices.track[id.index()]))))
-        .int(
+        .id("pid", PID, of!(|id| source.process_of(source.track_of(id)).pid))
+        .id("tid", TID, of!(|id| source.track_of(id).tid))
+        .id("track", TRACK, of!(|id| Some(source.track_id(slices.track[id.index()]))))
+        .id(
             "sequence_number",
             "Autograd's number, which a forward operator and its backward node have in common.",
             of!(|id| info(id)?.sequence_number),
@@ -151,15 +151,15 @@ pub(super) fn track<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         "A lane on which slices nest: a thread, a stream of a device, or a lane of one.",
         trace.tracks.len(),
     )
-    .int("track", "Its id, by which other tables name it.", |row| Some(source.track_id(TrackId(row as u32))))
+    .id("track", "Its id, by which other tables name it.", |row| Some(source.track_id(TrackId(row as u32))))
     .text("name", "What it is called.", move |row| Some(track(row).name.as_str()))
     .text("kind", "thread, stream, stream_sync, projection, other.", move |row| Some(track_kind(track(row))))
     .int("lane", "0, or a further lane for what overlaps without nesting.", move |row| Some(track(row).lane.into()))
     .rank(|row| source.rank_of_track(TrackId(row as u32)))
-    .int("pid", PID, move |row| source.process_of(track(row)).pid)
-    .int("tid", TID, move |row| track(row).tid)
+    .id("pid", PID, move |row| source.process_of(track(row)).pid)
+    .id("tid", TID, move |row| track(row).tid)
     .int("device", "The device; null on the host.", move |row| device(source, track(row)))
-    .int("stream", "The stream; null on the host.", move |row| track(row).stream)
+    .id("stream", "The stream; null on the host.", move |row| track(row).stream)
     .int("slices", "How many slices lie on it.", move |row| Some(track(row).slices.len() as i64))
 }
 
@@ -173,11 +173,11 @@ pub(super) fn thread<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let [ids, names, ranks, pids, tids, slices] = std::array::from_fn(|_| std::sync::Arc::clone(&rows));
     let track = move |id: TrackId| &trace.tracks[id.index()];
     Sheet::new("thread", "A thread of a process.", count)
-        .int("track", "Its track.", move |row| Some(source.track_id(ids[row])))
+        .id("track", "Its track.", move |row| Some(source.track_id(ids[row])))
         .text("name", "What it is called.", move |row| Some(track(names[row]).name.as_str()))
         .rank(move |row| source.rank_of_track(ranks[row]))
-        .int("pid", PID, move |row| source.process_of(track(pids[row])).pid)
-        .int("tid", "The system's number of it.", move |row| track(tids[row]).tid)
+        .id("pid", PID, move |row| source.process_of(track(pids[row])).pid)
+        .id("tid", "The system's number of it.", move |row| track(tids[row]).tid)
         .int("slices", "How many slices lie on it, in all lanes.", move |row| {
             Some(trace.lanes(slices[row]).map(|lane| track(lane).slices.len() as i64).sum())
         })
@@ -190,8 +190,8 @@ pub(super) fn process<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let settings = move |row: usize| &process(row).settings;
     Sheet::new("process", "A process of the job.", trace.processes.len())
         .rank(move |row| process(row).rank)
-        .int("pid", "Its number on its host.", move |row| process(row).pid)
-        .int("parent_pid", "The process that started it, where it is of the same rank.", move |row| {
+        .id("pid", "Its number on its host.", move |row| process(row).pid)
+        .id("parent_pid", "The process that started it, where it is of the same rank.", move |row| {
             process(row).parent_pid
         })
         .text("name", "What it is called.", move |row| Some(process(row).name.as_str()))

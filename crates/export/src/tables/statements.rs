@@ -15,7 +15,7 @@ pub(super) fn collective<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         "What one operator or kernel says of the collective that it belongs to.",
         trace.collectives.len(),
     )
-    .int("slice", SLICE, move |row| Some(source.id(collective(row).slice)))
+    .id("slice", SLICE, move |row| Some(source.id(collective(row).slice)))
     .rank(move |row| source.rank_of(collective(row).slice))
     .text("slice_kind", "Whether an operator says it (op, annotation) or a kernel.", move |row| {
         Some(trace.slices.kind(collective(row).slice).as_str())
@@ -42,7 +42,7 @@ pub(super) fn collective<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     .named("group_ranks", "Which ranks these are, as JSON.", source, move |row| {
         source.known(collective(row).group_ranks)
     })
-    .int("sequence_number", "Its number within the group.", move |row| collective(row).sequence_number)
+    .id("sequence_number", "Its number within the group.", move |row| collective(row).sequence_number)
     .named("input_split_sizes", "Elements to each rank, as JSON.", source, move |row| {
         source.known(collective(row).input_split_sizes)
     })
@@ -62,7 +62,7 @@ pub(super) fn io_call<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let slice = move |row: usize| call(row).slice;
     let track = move |row: usize| source.track_of(slice(row));
     Sheet::new("io_call", "A call on a file.", trace.io.len())
-        .int("slice", SLICE, move |row| Some(source.id(slice(row))))
+        .id("slice", SLICE, move |row| Some(source.id(slice(row))))
         .named("name", "The function.", source, move |row| Some(trace.slices.name[slice(row).index()]))
         .text("layer", "The interface: posix, stdio, mpi, hdf5 …", move |row| Some(call(row).layer.as_str()))
         .text("action", "What it does: read, write, open, close, metadata …", move |row| {
@@ -84,8 +84,8 @@ pub(super) fn io_call<'a>(source: &'a Source<'a>) -> Sheet<'a> {
         .ns("dur_ns", DUR, move |row| Some(source.dur_ns(slice(row))))
         .int("step", "The step in which it starts; null outside of steps.", move |row| source.step(slice(row)))
         .rank(move |row| source.rank_of(slice(row)))
-        .int("pid", PID, move |row| source.process_of(track(row)).pid)
-        .int("tid", TID, move |row| track(row).tid)
+        .id("pid", PID, move |row| source.process_of(track(row)).pid)
+        .id("tid", TID, move |row| track(row).tid)
 }
 
 /// A row is an edge between two slices.
@@ -94,8 +94,8 @@ pub(super) fn flow<'a>(source: &'a Source<'a>) -> Sheet<'a> {
     let flow = |row: usize| trace.flows[row];
     Sheet::new("flow", "An edge between two slices.", trace.flows.len())
         .rank(move |row| source.rank_of(flow(row).from))
-        .int("from_slice", "Where it begins.", move |row| Some(source.id(flow(row).from)))
-        .int("to_slice", "Where it ends.", move |row| Some(source.id(flow(row).to)))
+        .id("from_slice", "Where it begins.", move |row| Some(source.id(flow(row).from)))
+        .id("to_slice", "Where it ends.", move |row| Some(source.id(flow(row).to)))
         .text(
             "kind",
             "What it joins: a launch and what it launched, a forward operator and its backward node …",

@@ -78,9 +78,10 @@ fn rows_pass_through_and_the_program_knows_what_it_is_asked() {
     let called = queries.wrote("called");
     let (arguments, sql) = called.split_once('\n').unwrap();
     let trace = queries.folder.path().join("a=b.json.gz");
-    let tables = queries.folder.path().join(".stepscope/a=b.json.gz.tables");
+    let made = std::fs::read_dir(queries.folder.path().join(".stepscope")).unwrap();
+    let tables = made.map(|entry| entry.unwrap().path()).next().unwrap();
     let expected = format!(
-        "--tables a_b.json.gz={} --json --limit 7 --input {} --stepscope /bin/stepscope \
+        "--tables=a_b.json.gz={} --json --limit 7 --input={} --stepscope /bin/stepscope \
          --opened-with=--align=auto --memory=1073741824 -f -",
         tables.display(),
         trace.display()
