@@ -5,7 +5,7 @@ mod peers;
 mod ui;
 mod ui_ranks;
 
-use crate::checkout::{build, built, root, target};
+use crate::checkout::{build, built, cargo, root, target};
 use crate::child;
 use crate::python_env::PythonEnv;
 use std::path::PathBuf;
@@ -15,12 +15,13 @@ use std::process::Command;
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
         [] => {
-            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `insight`, `ui` or `ui-ranks`"
+            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `insight`, `sql`, `ui` or `ui-ranks`"
                 .into())
         }
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
         [what, rest @ ..] if what == "real" => real(rest),
         [what, rest @ ..] if what == "ranks" => ranks(rest),
+        [what, rest @ ..] if what == "sql" => sql(rest),
         [what, rest @ ..] if what == "ui" => ui::run(rest),
         [what, rest @ ..] if what == "ui-ranks" => ui_ranks::run(rest),
         [name, rest @ ..] => script(name, rest),
@@ -33,6 +34,21 @@ fn script(name: &str, arguments: &[String]) -> Result<(), String> {
     let environment = if name == "frameworks" { PythonEnv::with_frameworks() } else { PythonEnv::ready() }?;
     environment.install_stepscope(&[])?;
     child::run(environment.command("python").arg(format!("benches/{name}.py")).args(arguments))
+}
+
+/// Questions in SQL, in our program and in DuckDB.
+fn sql(arguments: &[String]) -> Result<(), String> {
+    build(&["stepscope-bench"])?;
+    let folder = target().join("sql");
+    let mut program = cargo();
+    program.args(["build", "--quiet", "--release", "--manifest-path=sql/Cargo.toml", "--target-dir"]).arg(&folder);
+    child::run(&mut program)?;
+    let environment = PythonEnv::ready()?;
+    environment.install_stepscope(&[])?;
+    let mut command = environment.command("python");
+    command.arg("benches/sql.py").args(arguments).env("STEPSCOPE_SQL", folder.join("release/stepscope-sql"));
+    command.env("STEPSCOPE_BENCH", target().join("bench")).env("STEPSCOPE_BENCH_PROGRAM", built("stepscope-bench"));
+    child::run(&mut command)
 }
 
 /// Opens traces of real jobs: those named in `arguments`.

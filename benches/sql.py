@@ -1,0 +1,110 @@
+"""How long questions in SQL take: ``stepscope-sql`` and DuckDB in turn, on the same Parquet.
+
+Run by ``cargo xtask bench sql``. Ranks are generated, and their tables written, once. Each query runs in each round once in
+a new process of ``stepscope-sql``, and once in a new connection of DuckDB within this process, both with as many threads as
+there are processors; so what a process takes to start counts against ours. Their rows are compared. A row of the output is
+the median of the rounds.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import duckdb
+
+QUERIES = {
+    "operators by own time": "select name, count(*) as calls, sum(self_ns) as ns from op where kind = 'op' "
+    "group by name order by ns desc, name limit 20",
+    "kernels by time": "select name, count(*) as calls, sum(dur_ns) as ns from kernel group by name order by ns desc, name limit 20",
+    "kernels by operator": "select op_name, name, count(*) as calls, sum(dur_ns) as ns from kernel group by op_name, name "
+    "order by ns desc, op_name, name limit 20",
+    "longest steps": "select rank, step, dur_ns from step where is_step order by dur_ns desc, rank, step limit 20",
+    "operators of each step": "select rank, step, count(*) as n, sum(self_ns) as ns from op where step is not null "
+    "group by rank, step order by ns desc, rank, step limit 20",
+    "one name": "select rank, count(*) as n, min(dur_ns) as least, max(dur_ns) as most from slice where name = 'aten::addmm' "
+    "group by rank order by rank",
+    "a window of one rank": "select kind, count(*) as n, sum(dur_ns) as ns from slice where rank = 3 and start_ns < 1000000000 "
+    "group by kind order by kind",
+    "kernels with their launches": "select s.name, count(*) as n, sum(k.start_ns - s.start_ns) as ns from kernel k "
+    "join slice s on k.launch = s.slice group by s.name order by n desc, s.name",
+    "median of kernels": "select name, median(dur_ns) as ns from kernel group by name order by ns desc, name limit 20",
+    "longest slices": "select name, start_ns, dur_ns from slice order by dur_ns desc, slice limit 100",
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=16)
+    parser.add_argument("--events", default="4M", help="rows of the trace of a rank")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("STEPSCOPE_BENCH", "target/bench")) / "sql")
+    arguments = parser.parse_args()
+    tables = made(arguments.folder, arguments.ranks, arguments.events)
+    slices = count(tables)
+    print(f"{slices:,} slices, {size(tables) / 1e9:.2f} GB of Parquet, {os.cpu_count()} processors")
+    print(f"{'median of ' + str(arguments.rounds):30} {'ours':>9} {'DuckDB':>9} {'ratio':>7}")
+    ratios = []
+    for name, query in QUERIES.items():
+        ours, theirs = zip(*(round_of(tables, query) for _ in range(arguments.rounds)))
+        mine, other = statistics.median(ours), statistics.median(theirs)
+        ratios.append(mine / other)
+        print(f"{name:30} {mine:8.3f}s {other:8.3f}s {mine / other:6.2f}x", flush=True)
+    print(f"{'median of the ratios':30} {'':>9} {'':>9} {statistics.median(ratios):6.2f}x")
+
+
+def made(folder, ranks, events):
+    """The tables of a job, made once."""
+    tables = folder / f"tables-{ranks}-{events}"
+    if tables.exists():
+        return tables
+    traces = folder / f"traces-{ranks}-{events}"
+    traces.mkdir(parents=True, exist_ok=True)
+    for rank in range(ranks):
+        trace = traces / f"rank{rank}.json.gz"
+        if not trace.exists():
+            command = [os.environ["STEPSCOPE_BENCH_PROGRAM"], "generate", "--events", events, "--seed", str(rank + 1)]
+            subprocess.run([*command, "-o", trace], check=True, stdout=subprocess.DEVNULL)
+    start = time.perf_counter()
+    subprocess.run([shutil.which("stepscope"), "convert", traces, "--join", "-o", f"{tables}/"], check=True)
+    print(f"tables written in {time.perf_counter() - start:.1f} s")
+    return tables
+
+
+def count(tables):
+    return duckdb.sql(f"select count(*) from '{tables}/slice/*.parquet'").fetchone()[0]
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+
+
+def round_of(tables, query):
+    """The seconds that a query takes in each, whose rows are the same."""
+    start = time.perf_counter()
+    command = [os.environ["STEPSCOPE_SQL"], "--tables", f"job={tables}", "--json", "--limit", "1000", query]
+    answer = subprocess.run(command, check=True, capture_output=True).stdout
+    middle = time.perf_counter()
+    connection = duckdb.connect()
+    for table in ("slice", "op", "kernel", "step"):
+        connection.execute(f"create view {table} as select * from read_parquet('{tables}/{table}/*.parquet')")
+    middle_of_theirs = time.perf_counter()
+    rows = connection.execute(query).fetchall()
+    end = time.perf_counter()
+    connection.close()
+    ours = [plain(row) for row in json.loads(answer)["rows"]]
+    assert ours == [plain(row) for row in rows], query
+    return middle - start, end - middle_of_theirs
+
+
+def plain(row):
+    """Cells that both write alike: medians may be halves."""
+    return [int(cell) if isinstance(cell, float) else cell for cell in row]
+
+
+if __name__ == "__main__":
+    main()
