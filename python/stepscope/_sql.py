@@ -44,6 +44,7 @@ def ask(path, query, *, align, offsets, rank_from, join, memory):
     done = subprocess.run([*command, "--", path], input=query.encode(), capture_output=True)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
-        error = RuntimeError if "not installed" in said else ValueError
+        # As the command says that there is no such program.
+        error = RuntimeError if done.returncode == 127 else ValueError
         raise error(said.removeprefix("error: "))
     return Rows(done.stdout)

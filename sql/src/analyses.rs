@@ -1,6 +1,6 @@
 //! Analyses as tables: `operators(group_by => 'module', rank => 3)` is what `stepscope analyze` gives of it.
 
-use crate::error::QueryError;
+use crate::error::{QueryError, hint_of};
 use crate::session::{Run, Session};
 use crate::tables::RunTable;
 use datafusion::sql::parser::Statement;
@@ -15,6 +15,9 @@ use tokio::process::Command;
 
 /// The functions of the engine that give tables.
 const OF_ENGINE: [&str; 3] = ["generate_series", "range", "unnest"];
+/// What an analysis may be told: which part of the run, and what rows stand for. Nothing that names a file.
+const OPTIONS: [&str; 11] =
+    ["bucket", "compat", "depth", "end_ns", "group_by", "limit", "rank", "sort", "start_ns", "step", "top"];
 /// Before the number of a result.
 const PREFIX: &str = "stepscope result ";
 
@@ -73,6 +76,7 @@ async fn analyze(session: &Session, call: &Call, run: &Run, file: &Path) -> Resu
     let program = &session.stepscope;
     let mut command = Command::new(program);
     command.arg("analyze").arg(&call.name).args(&run.inputs).args(&session.opened_with);
+    command.args(session.memory.map(|bytes| format!("--memory={bytes}")));
     for (name, value) in &call.options {
         command.arg(format!("--{}={value}", name.replace('_', "-")));
     }
@@ -120,6 +124,10 @@ impl VisitorMut for Calls {
         let mut options = Vec::new();
         for argument in &arguments.args {
             match option(argument) {
+                Some((name, _)) if !OPTIONS.contains(&name.as_str()) => {
+                    let error = QueryError::new(format!("{called} has no option {name}"));
+                    return ControlFlow::Break(QueryError { hint: hint_of(&name, &OPTIONS), ..error });
+                }
                 Some(option) => options.push(option),
                 None => {
                     let error = QueryError::new(format!("{called}: options are written NAME => VALUE, not {argument}"));
@@ -191,5 +199,9 @@ mod tests {
         assert!(error.what.contains("NAME => VALUE") && error.hint.unwrap().contains("group_by =>"));
         assert!(calls("select * from operators(a => (select 1))").is_err());
         assert_eq!(calls("select * from slice").unwrap(), []);
+        let error = calls("select * from operators(output => '/tmp/x')").unwrap_err();
+        assert_eq!(error.what, "operators has no option output");
+        let error = calls("select * from operators(groupby => 'name')").unwrap_err();
+        assert_eq!(error.hint.unwrap(), "did you mean group_by?");
     }
 }

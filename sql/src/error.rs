@@ -128,7 +128,11 @@ impl From<SchemaError> for QueryError {
                     None => format!("there is no column {}", field.name),
                 };
                 let names: Vec<&str> = valid_fields.iter().map(Column::name).collect();
-                Self { hint: hint_of(field.name(), &names), ..Self::new(what) }
+                // A text in double quotes is a name for SQL.
+                let is_name = field.name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+                let quoted = || format!("a text is written in single quotes: '{}'", field.name.replace('\'', "''"));
+                let hint = if is_name { hint_of(field.name(), &names) } else { Some(quoted()) };
+                Self { hint, ..Self::new(what) }
             }
             SchemaError::AmbiguousReference { field } => {
                 Self::new(format!("several tables have a column {}", field.name))
@@ -173,7 +177,7 @@ pub(crate) fn hint_of(name: &str, known: &[&str]) -> Option<String> {
 fn lower(text: &str) -> String {
     let text = text.lines().next().unwrap_or_default();
     let text =
-        text.trim_start_matches("Error during planning: ").trim_start_matches("internal error: ").trim_end_matches('.');
+        text.trim_start_matches("Error during planning: ").trim_start_matches("Internal error: ").trim_end_matches('.');
     let mut letters = text.chars();
     match letters.next() {
         Some(first) if letters.as_str().starts_with(|next: char| next.is_lowercase() || next == ' ') => {

@@ -20,8 +20,9 @@ pub(crate) const EXAMPLES: &[Example] = &[
     },
     Example {
         title: "How long each device was busy",
-        sql: "select rank, device, busy_ns(start_ns, dur_ns) as busy_ns,\n       max(start_ns + dur_ns) - min(start_ns) as total_ns\n\
-              from kernel\ngroup by rank, device\norder by rank, device",
+        sql: "with work as (\n  select rank, device, start_ns, dur_ns from kernel\n  union all\n  select rank, device, start_ns, dur_ns from copy)\n\
+              select rank, device, busy_ns(start_ns, dur_ns) as busy_ns,\n  max(start_ns + dur_ns) - min(start_ns) as total_ns\n\
+              from work\ngroup by rank, device\norder by rank, device",
     },
     Example {
         title: "Steps that took longest",
@@ -38,11 +39,11 @@ pub(crate) const EXAMPLES: &[Example] = &[
         sql: "select launched_name, op_name, delay_ns, step\nfrom launch\norder by delay_ns desc\nlimit 20",
     },
     Example {
-        title: "Communication that no computation hides, by rank",
-        sql: "with spans as (\n  select rank,\n    span_union(start_ns, dur_ns) filter (where class = 'communication') as comm,\n    \
-              span_union(start_ns, dur_ns) filter (where class = 'compute') as compute\n  from kernel group by rank)\n\
-              select rank, coalesce(span_ns(comm), 0) as comm_ns,\n  coalesce(span_ns(comm) - coalesce(span_ns(span_intersect(comm, compute)), 0), 0) as exposed_ns\n\
-              from spans\norder by rank",
+        title: "Communication that no computation hides, by device",
+        sql: "with spans as (\n  select rank, device,\n    span_union(start_ns, dur_ns) filter (where class = 'communication') as comm,\n    \
+              span_union(start_ns, dur_ns) filter (where class = 'compute') as compute\n  from kernel group by rank, device)\n\
+              select rank, device, coalesce(span_ns(comm), 0) as comm_ns,\n  coalesce(span_ns(comm) - coalesce(span_ns(span_intersect(comm, compute)), 0), 0) as exposed_ns\n\
+              from spans\norder by rank, device",
     },
     Example {
         title: "Memory in use over time",

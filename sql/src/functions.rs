@@ -110,7 +110,7 @@ fn spans_array(rows: impl Iterator<Item = Option<Vec<Span>>>) -> ListArray {
         lengths.push(spans.len());
         for (start_ns, end_ns) in spans {
             starts.append_value(start_ns);
-            durations.append_value(end_ns - start_ns);
+            durations.append_value(end_ns.saturating_sub(start_ns));
         }
     }
     let columns: Vec<ArrayRef> = vec![Arc::new(starts.finish()), Arc::new(durations.finish())];
@@ -118,22 +118,16 @@ fn spans_array(rows: impl Iterator<Item = Option<Vec<Span>>>) -> ListArray {
     ListArray::new(span_field(), OffsetBuffer::from_lengths(lengths), Arc::new(values), Some(NullBuffer::from(known)))
 }
 
-/// The spans of a row of such a column.
-fn spans_at(lists: &ListArray, row: usize) -> Option<Vec<Span>> {
+/// The spans of a row of such a column, in order and apart, whatever list it is.
+fn spans_at(lists: &ListArray, row: usize) -> Option<SpanSet> {
     if lists.is_null(row) {
         return None;
     }
     let of_row = lists.value(row);
     let of_row = of_row.as_struct();
     let [starts, durations] = [0, 1].map(|column| of_row.column(column).as_primitive::<Int64Type>());
-    Some(
-        starts
-            .values()
-            .iter()
-            .zip(durations.values())
-            .map(|(start, dur)| (*start, start.saturating_add(*dur)))
-            .collect(),
-    )
+    let known = (0..of_row.len()).filter(|at| of_row.is_valid(*at) && starts.is_valid(*at) && durations.is_valid(*at));
+    Some(known.map(|at| (starts.value(at), starts.value(at).saturating_add(durations.value(at)))).collect())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -205,9 +199,9 @@ impl Accumulator for SpanAccumulator {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let lists = states[0].as_list::<i32>();
-        for spans in (0..lists.len()).filter_map(|row| spans_at(lists, row)) {
+        for mut spans in (0..lists.len()).filter_map(|row| spans_at(lists, row)) {
             self.is_asked = true;
-            spans.into_iter().for_each(|(start_ns, end_ns)| self.spans.add(start_ns, end_ns));
+            spans.spans().iter().for_each(|(start_ns, end_ns)| self.spans.add(*start_ns, *end_ns));
         }
         Ok(())
     }
@@ -310,17 +304,22 @@ impl ScalarUDFImpl for Scalar {
         let answer: ArrayRef = match self.call {
             Call::SpanIntersect => {
                 let [one, other] = [0, 1].map(|column| columns[column].as_list::<i32>());
-                let both = |row| Some(intersection(&spans_at(one, row)?, &spans_at(other, row)?));
+                let both = |row| Some(intersection(spans_at(one, row)?.spans(), spans_at(other, row)?.spans()));
                 Arc::new(spans_array((0..one.len()).map(both)))
             }
             Call::SpanNs => {
                 let lists = columns[0].as_list::<i32>();
-                let total = |spans: Vec<Span>| spans.iter().map(|(start_ns, end_ns)| end_ns - start_ns).sum::<i64>();
-                Arc::new((0..lists.len()).map(|row| spans_at(lists, row).map(total)).collect::<Int64Array>())
+                Arc::new(
+                    (0..lists.len())
+                        .map(|row| spans_at(lists, row).map(|mut spans| spans.total_ns()))
+                        .collect::<Int64Array>(),
+                )
             }
             Call::SelfTime => {
                 let pairs = ints(0).iter().zip(ints(1));
-                Arc::new(pairs.map(|(all, inner)| Some(all? - inner.unwrap_or(0))).collect::<Int64Array>())
+                Arc::new(
+                    pairs.map(|(all, inner)| Some(all?.saturating_sub(inner.unwrap_or(0)))).collect::<Int64Array>(),
+                )
             }
             Call::RankOf => of_ints(&|slice| Some(slice >> 32)),
             Call::StepOf => self.steps.answer(&columns)?,
@@ -384,7 +383,8 @@ impl Steps {
     fn read(&self) -> Result<StepsOfRanks> {
         let mut of_ranks = StepsOfRanks::new();
         for run in &self.runs {
-            for file in std::fs::read_dir(run.folder.join("step"))? {
+            // Tables of another version may have none.
+            for file in std::fs::read_dir(run.folder.join("step")).into_iter().flatten() {
                 let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(file?.path())?)?.build()?;
                 for batch in reader {
                     let batch = batch?;

@@ -9,6 +9,7 @@ use cell::Cells;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::common::DataFusionError;
 use datafusion::dataframe::DataFrame;
@@ -74,7 +75,7 @@ pub(crate) async fn write(answer: Answer, arguments: &OutputArguments) -> Result
         OutputArguments { json: true, .. } => write_json(rows, out).await,
         OutputArguments { csv: true, .. } => write_csv(rows, out).await,
         OutputArguments { arrow: true, .. } => write_arrow(rows, out).await,
-        _ => text::write(rows, out).await,
+        _ => text::write(rows, is_plan, out).await,
     }
 }
 
@@ -116,7 +117,10 @@ async fn write_csv(mut rows: Rows, mut out: impl Write) -> Result<(), QueryError
         let columns = Cells::of(&batch)?;
         for row in 0..batch.num_rows() {
             let cells = columns.iter().map(|cells| cells.text(row).map(|text| csv_cell(&text)).unwrap_or_default());
-            writeln!(out, "{}\r", cells.collect::<Vec<_>>().join(",")).map_err(failed)?;
+            let line = cells.collect::<Vec<_>>().join(",");
+            // An empty line is no row for those who read it.
+            let line = if line.is_empty() { "\"\"" } else { &line };
+            writeln!(out, "{line}\r").map_err(failed)?;
         }
     }
     out.flush().map_err(failed)
@@ -146,10 +150,15 @@ async fn write_json(mut rows: Rows, mut out: impl Write) -> Result<(), QueryErro
     out.flush().map_err(failed)
 }
 
+/// Units that a column has only as long as it has numbers.
+const IS_OF_NUMBERS: [&str; 6] = ["bytes", "count", "id", "ns", "plain", "ratio"];
+
 /// What a column is: its unit and meaning where it is one of a table, or an aggregate of one that has its name.
 pub(crate) fn column_json(field: &Field) -> Value {
     let about = |key: &str| field.metadata().get(key).cloned();
-    let unit = about("stepscope.unit").or_else(|| unit_by_name(field).map(String::from));
+    let unit = about("stepscope.unit")
+        .filter(|unit| field.data_type().is_numeric() || !IS_OF_NUMBERS.contains(&unit.as_str()));
+    let unit = unit.or_else(|| unit_by_name(field).map(String::from));
     json!({"name": field.name(), "type": type_name(field.data_type()), "unit": unit, "doc": about("stepscope.doc")})
 }
 
@@ -178,7 +187,10 @@ fn type_name(data_type: &DataType) -> &'static str {
 
 async fn write_arrow(mut rows: Rows, out: impl Write) -> Result<(), QueryError> {
     let schema = for_programs(&rows.schema);
-    let failed = |error: datafusion::arrow::error::ArrowError| QueryError::from(DataFusionError::from(error));
+    let failed = |error| match error {
+        ArrowError::IoError(_, error) => QueryError::writing(&error),
+        other => QueryError::from(DataFusionError::from(other)),
+    };
     let mut writer = StreamWriter::try_new(out, &schema).map_err(failed)?;
     while let Some(batch) = rows.next().await? {
         writer.write(&cast_to(&batch, &schema)?).map_err(failed)?;

@@ -80,7 +80,6 @@ pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Re
     let names: Vec<&str> = session.runs.iter().map(|run| run.name.as_str()).collect();
     println!("SQL over {}. {} tables; .help says what else there is.", names.join(", "), session.tables.len());
     loop {
-        // The terminal is read on a thread of its own, so that queries can go on.
         let line = match editor.readline("sql> ") {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,

@@ -6,10 +6,12 @@ use crate::error::{QueryError, hint_of, place};
 use crate::output::{self, Answer};
 use crate::session::Session;
 use datafusion::common::DataFusionError;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use futures_util::StreamExt;
 
 /// Answers a text until it is done or Ctrl-C is pressed.
 ///
@@ -30,15 +32,32 @@ async fn run(session: &Session, text: &str, arguments: &OutputArguments) -> Resu
     let statements = parsed(text)?;
     let last = statements.len().saturating_sub(1);
     for (at, statement) in statements.into_iter().enumerate() {
-        let (frame, results) = planned(session, statement).await?;
-        let answered = match frame {
-            // Only the last one has an answer that a program reads.
-            Some(frame) if at == last || arguments.is_for_people() => output::write(Answer::of(frame), arguments).await,
-            Some(frame) => frame.collect().await.map(drop).map_err(QueryError::from),
-            None => Ok(()),
-        };
-        analyses::forget(session, &results);
-        answered?;
+        let is_for_people = arguments.is_for_people();
+        match planned(session, statement).await? {
+            None if at == last && !is_for_people => {
+                let error = QueryError::new("the last statement gives no rows");
+                return Err(error.hint("end with a select"));
+            }
+            None => {}
+            Some((frame, results)) => {
+                // Only the last one has an answer that a program reads.
+                let answered = match at == last || is_for_people {
+                    true => output::write(Answer::of(frame), arguments).await,
+                    false => drained(frame).await,
+                };
+                analyses::forget(session, &results);
+                answered?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Carries a query out of which nobody reads the rows.
+async fn drained(frame: DataFrame) -> Result<(), QueryError> {
+    let mut rows = frame.execute_stream().await?;
+    while let Some(batch) = rows.next().await {
+        batch?;
     }
     Ok(())
 }
@@ -65,18 +84,21 @@ pub(crate) fn parsed(text: &str) -> Result<Vec<Statement>, QueryError> {
     Ok(statements)
 }
 
-/// What is to be done for a statement; none where planning it was all. Also the tables that were made for it.
-async fn planned(session: &Session, mut statement: Statement) -> Result<(Option<DataFrame>, Vec<String>), QueryError> {
+/// A question, and the tables that were made for it; none of a name for a question, which is given now.
+type Planned = Option<(DataFrame, Vec<String>)>;
+
+async fn planned(session: &Session, mut statement: Statement) -> Result<Planned, QueryError> {
     let results = analyses::replace(session, &mut statement).await?;
     let planned = async {
         let plan = session.context.state().statement_to_plan(statement).await?;
         check(&plan)?;
-        let is_definition = matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_));
-        let frame = session.context.execute_logical_plan(plan).await?;
-        Ok((!is_definition).then_some(frame))
+        let is_definition = matches!(plan, LogicalPlan::Ddl(_));
+        Ok((session.context.execute_logical_plan(plan).await?, is_definition))
     };
     match planned.await {
-        Ok(frame) => Ok((frame, results)),
+        // What a view is of stays as long as the view may be asked.
+        Ok((_, true)) => Ok(None),
+        Ok((frame, false)) => Ok(Some((frame, results))),
         Err(error) => {
             analyses::forget(session, &results);
             Err(with_tables(session, error))
@@ -84,17 +106,23 @@ async fn planned(session: &Session, mut statement: Statement) -> Result<(Option<
     }
 }
 
-/// Queries read tables; beside that, they may give a name to a query, and change settings.
+/// Queries read tables; beside that, they may give a name to a query. Nothing else is carried out, wherever in a plan it
+/// stands: to explain a query with its measures is to carry it out.
 fn check(plan: &LogicalPlan) -> Result<(), DataFusionError> {
-    let refused = match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::CreateMemoryTable(_)) => return Ok(()),
-        LogicalPlan::Ddl(DdlStatement::DropView(_) | DdlStatement::DropTable(_)) => return Ok(()),
-        LogicalPlan::Ddl(_) => "a definition of anything but a view or a table of rows",
-        LogicalPlan::Dml(_) => "a change of rows",
-        LogicalPlan::Copy(_) => "a copy into a file",
-        _ => return Ok(()),
-    };
-    datafusion::common::plan_err!("{refused} is not possible: the tables of a run are only read")
+    let is_view =
+        |plan: &LogicalPlan| matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateView(_) | DdlStatement::DropView(_)));
+    plan.apply_with_subqueries(|part| {
+        let refused = match part {
+            LogicalPlan::Ddl(_) if is_view(part) && std::ptr::eq(part, plan) => return Ok(TreeNodeRecursion::Continue),
+            LogicalPlan::Ddl(_) => "a definition of anything but a view",
+            LogicalPlan::Dml(_) => "a change of rows",
+            LogicalPlan::Copy(_) => "a copy into a file",
+            LogicalPlan::Statement(_) => "a change of settings",
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        datafusion::common::plan_err!("{refused} is not possible: the tables of a run are only read")
+    })
+    .map(drop)
 }
 
 /// The error, with the tables or functions that may be meant where one is not there.

@@ -7,6 +7,7 @@ use crate::output::column_json;
 use crate::session::Session;
 use datafusion::catalog::TableProvider;
 use serde_json::{Value, json};
+use std::io::Write;
 use tokio::process::Command;
 
 /// Prints it, as JSON or for people.
@@ -14,22 +15,18 @@ use tokio::process::Command;
 /// # Errors
 /// Where it cannot be printed.
 pub(crate) async fn print(session: &Session, as_json: bool) -> Result<(), QueryError> {
-    if as_json {
-        println!("{}", of(session).await);
-        return Ok(());
-    }
-    for name in session.tables.keys() {
-        println!("{}", table_text(session, name).unwrap_or_default());
-    }
-    println!("functions");
-    for function in FUNCTIONS {
-        println!("  {:32} {}", function.call, function.doc);
-    }
-    println!(
-        "  {:32} what `stepscope analyze NAME` gives, such as operators(group_by => 'module')",
-        "ANALYSIS(option => value)"
-    );
-    Ok(())
+    let text = if as_json { format!("{}\n", of(session).await) } else { text(session) };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| QueryError::writing(&error))
+}
+
+/// All of it for people.
+fn text(session: &Session) -> String {
+    let tables = session.tables.keys().filter_map(|name| table_text(session, name));
+    let functions = FUNCTIONS.iter().map(|function| format!("  {:32} {}\n", function.call, function.doc));
+    let analyses = "what `stepscope analyze NAME` gives, such as operators(group_by => 'module')";
+    let tables = tables.collect::<Vec<_>>().join("\n");
+    format!("{tables}\nfunctions\n{}  {:32} {analyses}\n", functions.collect::<String>(), "ANALYSIS(option => value)")
 }
 
 /// A table with its columns, for people.

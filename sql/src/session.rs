@@ -34,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) tables: BTreeMap<String, Arc<RunTable>>,
     /// The program that runs analyses.
     pub(crate) stepscope: PathBuf,
+    /// Bytes of memory that a query may take, where it was said.
+    pub(crate) memory: Option<u64>,
     /// What it is told beside the analysis and the run.
     pub(crate) opened_with: Vec<String>,
     /// Files of results of analyses; they go with the session.
@@ -72,6 +74,7 @@ impl Session {
             tables,
             stepscope: arguments.stepscope.clone(),
             opened_with: arguments.opened_with.clone(),
+            memory: arguments.memory,
             scratch,
         })
     }

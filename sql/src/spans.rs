@@ -66,7 +66,7 @@ impl SpanSet {
 
     /// How long they are together.
     pub(crate) fn total_ns(&mut self) -> i64 {
-        self.spans().iter().map(|(start_ns, end_ns)| end_ns - start_ns).sum()
+        self.spans().iter().fold(0, |total, (start_ns, end_ns)| total.saturating_add(end_ns.saturating_sub(*start_ns)))
     }
 
     /// Bytes that it takes.

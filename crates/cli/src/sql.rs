@@ -56,11 +56,14 @@ pub(crate) struct SqlArguments {
     memory: MemoryArgument,
 }
 
+/// The exit code where the program is not there, as shells have it.
+const MISSING: i32 = 127;
+
 /// Carries `stepscope sql` out.
 pub(crate) fn sql(arguments: &SqlArguments) -> Ending {
     let Some(program) = find_sql() else {
         let failure = Failure::new("queries need a program that is not installed: stepscope-sql");
-        return Err(failure.hint("pip install 'stepscope[sql]'"));
+        return Err(failure.hint("pip install 'stepscope[sql]'").code(MISSING));
     };
     let (runs, text) = runs_and_text(&arguments.words);
     let mut command = Command::new(&program);
@@ -69,13 +72,15 @@ pub(crate) fn sql(arguments: &SqlArguments) -> Ending {
         let inputs: Vec<PathBuf> = inputs.iter().map(PathBuf::from).collect();
         let paths = paths_of(&inputs)?;
         let kept = kept_tables(&paths, &options, || opening::open(&inputs, &options))?;
-        let mut named = OsString::from(name_of(&paths).replace('=', "_") + "=");
+        let mut named = OsString::from(format!("--tables={}=", name_of(&paths).replace('=', "_")));
         named.push(&kept.folder);
-        command.arg("--tables").arg(named);
+        command.arg(named);
         // As they were named: a pattern is one run.
-        inputs.iter().for_each(|input| {
-            command.arg("--input").arg(input);
-        });
+        command.args(inputs.iter().map(|input| {
+            let mut named = OsString::from("--input=");
+            named.push(input);
+            named
+        }));
     }
     if let Some(stepscope) = find_stepscope() {
         command.arg("--stepscope").arg(stepscope);

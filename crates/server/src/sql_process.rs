@@ -52,9 +52,11 @@ impl SqlPrograms {
         let program = self.sql()?;
         let mut command = Command::new(program);
         // The first `=` ends the name.
-        let mut named = OsString::from(tables.name.replace('=', "_") + "=");
+        let mut named = OsString::from(format!("--tables={}=", tables.name.replace('=', "_")));
         named.push(&tables.folder);
-        command.arg("--tables").arg(named).args(form).arg("--input").arg(&tables.input);
+        let mut input = OsString::from("--input=");
+        input.push(&tables.input);
+        command.arg(named).args(form).arg(input);
         if let Some(stepscope) = &self.stepscope {
             command.arg("--stepscope").arg(stepscope);
         }

@@ -11,23 +11,31 @@ use serde_json::{Map, Number, Value};
 /// One column of a batch.
 pub(super) struct Cells {
     values: ArrayRef,
+    /// As it came, where its text says more than a number of JSON can.
+    exact: Option<ArrayRef>,
 }
 
 impl Cells {
     /// The columns of a batch, in types that are printed.
     pub(super) fn of(batch: &RecordBatch) -> Result<Vec<Self>, QueryError> {
         let plain = |values: &ArrayRef| {
+            let is_exact = values.data_type().is_floating() || values.data_type().is_decimal();
+            let exact = is_exact.then(|| values.clone());
             let values = match plain_type(values.data_type()) {
                 Some(data_type) => cast(values, &data_type).map_err(DataFusionError::from)?,
                 None => values.clone(),
             };
-            Ok(Self { values })
+            Ok(Self { values, exact })
         };
         batch.columns().iter().map(plain).collect()
     }
 
     /// The cell of a row; none where it is null.
     pub(super) fn text(&self, row: usize) -> Option<String> {
+        if let Some(exact) = self.exact.as_ref().filter(|exact| exact.is_valid(row)) {
+            let formatter = ArrayFormatter::try_new(exact, &FormatOptions::default()).ok()?;
+            return Some(formatter.value(row).to_string());
+        }
         match value(&self.values, row) {
             Value::Null => None,
             Value::String(text) => Some(text),

@@ -7,11 +7,10 @@ use std::io::Write;
 /// Characters of a cell that are shown.
 const CELL: usize = 60;
 
-pub(super) async fn write(mut rows: Rows, mut out: impl Write) -> Result<(), QueryError> {
+/// Plans have cells of many lines, which are to be read whole.
+pub(super) async fn write(mut rows: Rows, is_plan: bool, mut out: impl Write) -> Result<(), QueryError> {
     let names: Vec<String> = rows.schema.fields().iter().map(|field| shown(field.name())).collect();
     let is_number: Vec<bool> = rows.schema.fields().iter().map(|field| field.data_type().is_numeric()).collect();
-    // Plans have cells of many lines, which are to be read whole.
-    let is_plan = names == ["plan_type", "plan"];
     let mut lines: Vec<Vec<String>> = Vec::new();
     while let Some(batch) = rows.next().await? {
         let columns = Cells::of(&batch)?;

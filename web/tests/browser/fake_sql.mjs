@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 
 const words = process.argv.slice(2);
 const after = (name) => (words.includes(name) ? words[words.indexOf(name) + 1] : undefined);
-const folder = dirname(after("--input"));
+const folder = dirname((words.find((word) => word.startsWith("--input=")) ?? "").replace("--input=", ""));
 const say = (value) => process.stdout.write(JSON.stringify(value));
 
 const COLUMNS = [

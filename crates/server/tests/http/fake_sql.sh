@@ -4,8 +4,8 @@
 arguments=$*
 while [ $# -gt 0 ]; do
   case $1 in
-    --tables) tables=$2; shift ;;
-    --input) folder=$(dirname "$2"); shift ;;
+    --tables=*) tables=${1#--tables=} ;;
+    --input=*) folder=$(dirname "${1#--input=}") ;;
     --parquet) parquet=$2; shift ;;
     --csv) csv=yes ;;
     --schema) schema=yes ;;
