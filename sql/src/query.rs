@@ -23,8 +23,10 @@ pub(crate) async fn run_until_interrupted(
     arguments: &OutputArguments,
 ) -> Result<(), QueryError> {
     tokio::select! {
-        done = run(session, text, arguments) => done,
+        // First, so that it is listened to before there is anything to interrupt.
+        biased;
         _ = tokio::signal::ctrl_c() => Err(QueryError::interrupted()),
+        done = run(session, text, arguments) => done,
     }
 }
 
