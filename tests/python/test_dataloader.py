@@ -209,11 +209,12 @@ def test_analyses_of_workers_and_batches(tmp_path):
     assert all(row["waited_ns"] is not None and row["ready_ns"] >= 0 for row in rows)
     assert {row["samples"] for row in rows} == {"[0,1]", "[2,3]", "[4,5]", "[6,7]", "[8,9]"}
     runs.stepscope("convert", run, "-o", f"{tmp_path / 'tables'}/")
-    table = {name: pq.read_table(tmp_path / "tables" / f"{name}.parquet").to_pylist() for name in ("slices", "flows")}
-    batches = [flow for flow in table["flows"] if flow["kind"] == "batch"]
+    table = {name: pq.read_table(tmp_path / "tables" / name).to_pylist() for name in ("slice", "flow")}
+    slices = {row["slice"]: row for row in table["slice"]}
+    batches = [flow for flow in table["flow"] if flow["kind"] == "batch"]
     assert len(batches) == len(seen)
     for flow in batches:
-        made, taken = table["slices"][flow["from"]], table["slices"][flow["to"]]
+        made, taken = slices[flow["from_slice"]], slices[flow["to_slice"]]
         assert made["name"] == "DataLoader.fetch" and made["process"].startswith("DataLoader worker ")
         assert taken["kind"] == "dataloader" and made["process"] != taken["process"]
         assert made["start_ns"] + made["dur_ns"] <= taken["start_ns"] + taken["dur_ns"]
