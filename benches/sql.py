@@ -76,7 +76,7 @@ def made(folder, ranks, events):
 
 
 def count(tables):
-    return duckdb.sql(f"select count(*) from '{tables}/slice/*.parquet'").fetchone()[0]
+    return duckdb.sql(f"select count(*) from '{tables}/slice/*.parquet'").fetchall()[0][0]
 
 
 def size(folder):
