@@ -114,6 +114,12 @@ mod _engine {
         }
     }
 
+    /// Batches as a stream of Arrow's PyCapsule interface.
+    fn arrow_stream(py: Python<'_>, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Bound<'_, PyCapsule>> {
+        let batches = RecordBatchIterator::new(batches.into_iter().map(Ok).collect::<Vec<_>>(), schema);
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+    }
+
     /// Rows as a program wrote them into a stream of Arrow's IPC.
     #[pyclass(frozen)]
     struct ArrowRows {
@@ -153,9 +159,7 @@ mod _engine {
             requested_schema: Option<Bound<'py, PyAny>>,
         ) -> PyResult<Bound<'py, PyCapsule>> {
             drop(requested_schema);
-            let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
-            let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, self.schema.clone())));
-            PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+            arrow_stream(py, self.schema.clone(), self.batches.clone())
         }
     }
 
@@ -181,9 +185,7 @@ mod _engine {
         ) -> PyResult<Bound<'py, PyCapsule>> {
             drop(requested_schema);
             let batch = py.detach(|| record_batch(&self.0));
-            let schema = batch.schema();
-            let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
-            PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+            arrow_stream(py, batch.schema(), vec![batch])
         }
     }
 }

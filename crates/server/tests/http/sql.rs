@@ -44,7 +44,7 @@ impl Queries {
     /// What the program wrote beside the trace, once it is there.
     fn wrote(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
-        wait(|| std::fs::read_to_string(&path).ok())
+        wait(|| std::fs::read_to_string(&path).ok().filter(|text| !text.is_empty()))
     }
 }
 

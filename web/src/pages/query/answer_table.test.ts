@@ -38,7 +38,7 @@ test("cells are what the answer says, and lists are compact JSON", () => {
   ]);
 });
 
-test("columns of one name are told apart, whatever the name is", () => {
+test("each of the columns of one name has its own cells, whatever the name is", () => {
   const columns = ["name", "name", "name (2)", "__proto__", "name"].map((name) => column(name, "int"));
   const table = tableOf(answer(columns, "[[1,2,3,4,5]]"));
   const names = table.columns.map((column) => column.name);

@@ -15,7 +15,7 @@ export interface AnswerTable {
 
 const UNITS: readonly string[] = ["text", "count", "id", "ns", "bytes", "bytes_per_s", "ratio", "plain", "flag"];
 
-/** The table that an answer is. Columns of the same name are told apart by a number. */
+/** The table that an answer is. Columns of the same name have a number each. */
 export function tableOf(answer: QueryAnswer): AnswerTable {
   const names = distinct(answer.columns.map((column) => column.name));
   const columns = answer.columns.map((column, at) => ({
