@@ -205,8 +205,10 @@ fn a_result_is_saved_whole_or_breaks_off() {
     write!(client, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).unwrap();
+    // What was not on its way when the program failed is lost with it, so this may be the headers alone.
     let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.contains("name\n") && !answer.ends_with("0\r\n\r\n"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("transfer-encoding: chunked"), "{answer}");
+    assert!(!answer.ends_with("0\r\n\r\n"), "{answer}");
 }
 
 #[test]
