@@ -6,7 +6,7 @@ Record a job from the command line with ``stepscope record -- python train.py``;
 Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
 """
 
-__all__ = ["Run", "annotate", "keep", "log_to", "open", "step_end", "view"]
+__all__ = ["Run", "annotate", "keep", "log_to", "open", "reduce", "step_end", "view"]
 
 
 def open(path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
@@ -48,6 +48,43 @@ def open(path, *, align="auto", offsets=None, rank_from=None, join=False, memory
     from stepscope._run import Run
 
     return Run(path, align=align, offsets=offsets, rank_from=rank_from, join=join, memory=memory)
+
+
+def reduce(paths, executor=None, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
+    """Open a job of many ranks, whose files other processes read: on this machine, or on all of a cluster.
+
+    Each rank, or each file, is one task. It gives the summary of the rank, a few 100 KB, in place of its trace. They are put
+    together here, into what :func:`open` gives.
+
+    Parameters
+    ----------
+    paths : str, os.PathLike, or a list of these
+        What :func:`open` takes; several are the ranks of one job. Every worker needs the same files at the same paths, or
+        addresses of a store.
+    executor : concurrent.futures.Executor or the like, optional
+        What runs tasks, by its ``submit``: a ``ProcessPoolExecutor``, Dask's ``client.get_executor()``, an
+        ``MPIPoolExecutor``. Every worker needs the same version of Stepscope. Without one, this process reads all files.
+    align, offsets, rank_from, join, memory
+        As of :func:`open`.
+
+    Returns
+    -------
+    Run
+        What :func:`open` gives for the same files, row by row.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing is at a path.
+    ValueError
+        As of :func:`open`.
+    RuntimeError
+        A worker does not see the same file as this process, runs another Stepscope, or was lost; the message names the file.
+        Tasks that have not begun are cancelled.
+    """
+    from stepscope._reduce import reduced
+
+    return reduced(paths, executor, align=align, offsets=offsets, rank_from=rank_from, join=join, memory=memory)
 
 
 def view(*paths, port=0, browser=False, allow_hosts=(), allow_frame=False):

@@ -1,12 +1,13 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
 from typing import IO, Any, Callable, Literal, Protocol, TypeVar
 
+from stepscope._reduce import _Executor
 from stepscope._run import Run as Run
 from stepscope._view import View
 
-__all__ = ["Run", "annotate", "keep", "log_to", "open", "step_end", "view"]
+__all__ = ["Run", "annotate", "keep", "log_to", "open", "reduce", "step_end", "view"]
 __version__: str
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -18,6 +19,16 @@ def annotate(name: str) -> _Annotation: ...
 def keep(because: str = ...) -> bool: ...
 def open(
     path: str | PathLike[str] | IO[Any],
+    *,
+    align: Literal["auto", "base", "collectives", "none"] = "auto",
+    offsets: Mapping[int, int] | None = None,
+    rank_from: str | None = None,
+    join: bool = False,
+    memory: int | None = None,
+) -> Run: ...
+def reduce(
+    paths: str | PathLike[str] | IO[Any] | Sequence[str | PathLike[str] | IO[Any]],
+    executor: _Executor | None = None,
     *,
     align: Literal["auto", "base", "collectives", "none"] = "auto",
     offsets: Mapping[int, int] | None = None,

@@ -6,16 +6,19 @@ __all__ = [
     "ArrowRows",
     "Envelope",
     "Events",
+    "Reduction",
     "Run",
     "Server",
     "analyses",
     "is_remote",
     "main",
     "open",
+    "program",
     "read_averages",
     "read_events",
     "reference",
     "serve",
+    "summary_of",
     "write_chrome",
     "write_memory_timeline",
 ]
@@ -42,14 +45,26 @@ def reference(name: str) -> list[tuple[str, str]]:
     """The reference of an analysis: the text under each of its headings."""
 
 def open(
-    path: str | PathLike[str],
+    paths: Sequence[str | PathLike[str]],
     align: str | None = None,
     offsets: Sequence[tuple[int, int]] = ...,
     rank_from: str | None = None,
     join: bool = False,
     memory: int | None = None,
 ) -> Run:
-    """Open a run folder or a trace file, or the ranks of a job; ValueError when it cannot be read."""
+    """Open a run folder or a trace file, or the ranks of a job, which may be several paths.
+
+    ValueError when it cannot be read.
+    """
+
+def program() -> int:
+    """The sum of what this program is, which tells programs apart."""
+
+def summary_of(program: int, task: str) -> tuple[bytes | None, str | None]:
+    """The summary of the part that a task tells, or why there is none, as text for ``Reduction.add``.
+
+    The first argument is the ``program()`` of the process that made the task.
+    """
 
 def read_events(capture: str | PathLike[str], asked: _Asked, wanted: tuple[bool, bool, bool]) -> Events:
     """The events that a capture of this process holds of what is asked for; RuntimeError when it is gone.
@@ -153,6 +168,32 @@ class Run:
     ) -> Envelope:
         """Run one analysis. ValueError when there is no such analysis, rank or step. Ranks are as on the command
         line, as in 0-7."""
+
+@final
+class Reduction:
+    """A run before its summaries are put together."""
+
+    def __new__(
+        cls,
+        paths: Sequence[str | PathLike[str]],
+        align: str | None = None,
+        offsets: Sequence[tuple[int, int]] = ...,
+        rank_from: str | None = None,
+        join: bool = False,
+        memory: int | None = None,
+    ) -> Reduction:
+        """Find the parts of a run; ValueError when there is no run."""
+    def tasks(self) -> list[tuple[int, str]]:
+        """The places of the parts whose summaries are to be made, and what a process that makes one is told."""
+    def path(self, at: int) -> str:
+        """Where the part at a place is."""
+    def add(self, at: int, summary: bytes | None, failure: str | None) -> None:
+        """Take what ``summary_of`` gave for the part at a place.
+
+        RuntimeError when the process that made it does not see the same file or is another program.
+        """
+    def open(self) -> Run:
+        """Open the run, once. What there is no summary of is read here."""
 
 @final
 class ArrowRows:

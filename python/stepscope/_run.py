@@ -11,19 +11,25 @@ from stepscope._stores import opened
 
 
 class Run:
-    """A run folder or a trace file; what :func:`stepscope.open` returns.
+    """A run folder or a trace file; what :func:`stepscope.open` and :func:`stepscope.reduce` return.
 
     Every analysis is a method of the same name (``dir(run)`` lists them, ``help(run.operators)`` says what it means).
     Each takes the keywords of :meth:`analyze`.
     """
 
     def __init__(self, path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
-        self._path, self._kept = opened(path)
-        if not _engine.is_remote(self._path) and not os.path.exists(self._path.removeprefix("file://")):
-            raise FileNotFoundError(f"no such run or trace file: {self._path}")
+        self._open(_engine.open, [path], align, offsets, rank_from, join, memory)
+
+    def _open(self, engine, paths, align, offsets, rank_from, join, memory):
+        """Be the run at these paths, which ``engine`` opens."""
+        found = [opened(path) for path in paths]
+        self._paths, self._kept = [path for path, _ in found], [kept for _, kept in found]
+        for path in self._paths:
+            if not _engine.is_remote(path) and not os.path.exists(path.removeprefix("file://")):
+                raise FileNotFoundError(f"no such run or trace file: {path}")
         offsets = [*dict(offsets or {}).items()]
         self._joining = {"align": align, "offsets": offsets, "rank_from": rank_from, "join": join, "memory": memory}
-        self._opened = _engine.open(self._path, **self._joining)
+        self._opened = engine(self._paths, **self._joining)
 
     def analyze(
         self,
@@ -111,14 +117,16 @@ class Run:
         """
         from stepscope._sql import ask
 
-        return ask(self._path, query, **self._joining)
+        return ask(self._paths, query, **self._joining)
 
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
         from stepscope._view import view
 
+        if len(self._paths) > 1:
+            raise ValueError("pages show what is at one path\nhint: put the files of this run into one folder")
         served = {"port": port, "browser": browser, "allow_hosts": allow_hosts, "allow_frame": allow_frame}
-        return view([self._path], **served, joining=self._joining)
+        return view(self._paths, **served, joining=self._joining)
 
     def __getattr__(self, name):
         if name in _engine.analyses():
@@ -129,7 +137,9 @@ class Run:
         return [*super().__dir__(), *_engine.analyses()]
 
     def __repr__(self):
-        return f"stepscope.open({self._path!r})"
+        if len(self._paths) > 1:
+            return f"stepscope.reduce({self._paths!r})"
+        return f"stepscope.open({self._paths[0]!r})"
 
 
 def _ranks(rank):

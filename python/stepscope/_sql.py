@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 
 from stepscope import _engine
 from stepscope._table import Table
@@ -34,14 +35,23 @@ class Rows(Table):
         return self._rows.__arrow_c_stream__(requested_schema)
 
 
-def ask(path, query, *, align, offsets, rank_from, join, memory):
-    """The rows that a query gives on the run at a path, opened as these keywords say."""
+def ask(paths, query, *, align, offsets, rank_from, join, memory):
+    """The rows that a query gives on the run at some paths, opened as these keywords say."""
     command = [sys.executable, "-m", "stepscope", "sql", "--arrow", "--file", "-", f"--align={align}"]
     command += [f"--offset={rank}={ns}" for rank, ns in offsets]
     command += [f"--rank-from={rank_from}"] if rank_from is not None else []
     command += ["--join"] if join else []
     command += [f"--memory={memory}"] if memory is not None else []
-    done = subprocess.run([*command, "--", path], input=query.encode(), capture_output=True)
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="stepscope-", encoding="utf-8", errors="surrogateescape"
+    ) as list_of_paths:
+        run = paths[0]
+        if len(paths) > 1:
+            # Several words would be several runs.
+            list_of_paths.write("\n".join(paths))
+            list_of_paths.flush()
+            run = f"@{list_of_paths.name}"
+        done = subprocess.run([*command, "--", run], input=query.encode(), capture_output=True)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
         # As the command says that there is no such program.

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from os import PathLike
 from typing import Any
 
 from stepscope._table import Table
@@ -13,7 +12,7 @@ class Rows(Table):
     def to_dicts(self) -> list[dict[str, Any]]: ...
 
 def ask(
-    path: str | PathLike[str],
+    paths: Sequence[str],
     query: str,
     *,
     align: str,

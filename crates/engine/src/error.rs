@@ -33,6 +33,16 @@ pub enum EngineError {
         /// What the reader advises.
         hint: Option<String>,
     },
+    /// Another process made no summary of a part of the run that can be used.
+    #[error("{what}")]
+    Elsewhere {
+        /// Why not.
+        what: String,
+        /// The part.
+        path: PathBuf,
+        /// What to do.
+        hint: String,
+    },
     /// No analysis has this name.
     #[error("there is no analysis called {name:?}")]
     UnknownAnalysis {
@@ -128,9 +138,10 @@ impl EngineError {
             | Self::NotRanks(_)
             | Self::TooLarge { .. }
             | Self::WindowEndsFirst { .. } => None,
-            Self::NotFound { path } | Self::NothingMatches { pattern: path } | Self::Import { path, .. } => {
-                Some(path.display().to_string())
-            }
+            Self::NotFound { path }
+            | Self::NothingMatches { pattern: path }
+            | Self::Import { path, .. }
+            | Self::Elsewhere { path, .. } => Some(path.display().to_string()),
             Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
             Self::UnknownRank { run, .. } | Self::UnknownRanks { run, .. } | Self::UnknownStep { run, .. } => {
                 Some(run.clone())
@@ -155,6 +166,7 @@ impl EngineError {
             }
             Self::NothingMatches { .. } => Some("* stands for any text, ? for a character, ** for any folders".into()),
             Self::Import { hint, .. } => hint.clone(),
+            Self::Elsewhere { hint, .. } => Some(hint.clone()),
             Self::UnknownAnalysis { nearest: Some(name), .. } => Some(format!("did you mean {name:?}?")),
             Self::UnknownAnalysis { nearest: None, .. } => Some("`stepscope analyze` lists them".into()),
             Self::NotAccepted { accepted, option, .. } => Some(match accepted.as_slice() {

@@ -40,7 +40,7 @@ pub use open::{
     OpenOptions, check_is_there, check_selection, open_filtered, open_run, open_run_with_progress, open_window,
     paths_of, split_place,
 };
-pub use opened::{AllResults, DEVICE_WORK, OpenedRun, keep_summaries};
+pub use opened::{AllResults, DEVICE_WORK, OpenedRun, Reduction, keep_summaries, summary_elsewhere, this_program};
 pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;

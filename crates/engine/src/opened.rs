@@ -9,6 +9,7 @@
 
 mod files;
 mod held;
+mod reduction;
 mod summaries;
 
 use crate::envelope::envelope;
@@ -17,13 +18,16 @@ use crate::{AnalysisContext, EngineError, Envelope, OpenOptions, Selection, Trac
 pub use files::DEVICE_WORK;
 use files::Files;
 use held::BySelection;
-use std::path::Path;
+pub use reduction::{Reduction, summary_elsewhere, this_program};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepscope_analyses::advice::AllRanks;
 use stepscope_analyses::{Analysis, DeviceWork, Needs, Ranks, SharedResults, catalogue, given};
 use stepscope_import::{ImportError, Parts, Progress};
+use stepscope_summary::Summary;
 use stepscope_trace::{Contents, FindingCode};
 pub use summaries::keep_summaries;
+use summaries::summaries;
 
 /// A run that was opened.
 pub struct OpenedRun {
@@ -53,17 +57,29 @@ impl OpenedRun {
     /// As [`open_run`](crate::open_run).
     pub fn open<P: AsRef<Path>>(inputs: &[P], options: &OpenOptions, progress: &Progress) -> Result<Self, EngineError> {
         let paths = paths_of(inputs)?;
-        // What is read from standard input cannot be read again.
-        let is_read_once = paths.iter().any(|path| path.as_os_str() == "-");
-        let failed = |error: ImportError| told(&error, &paths[0]);
-        let parts = Parts::of(&paths).map_err(failed)?.filter(|_| !is_read_once);
+        let parts = parts_of(&paths)?;
+        Self::of_parts(&paths, parts, options, progress, |parts| summaries(parts, &options.joining, progress))
+    }
+
+    /// Opens the run at `paths`, which consists of `parts`; `summaries` gives that of each where there are several.
+    fn of_parts(
+        paths: &[PathBuf],
+        parts: Option<Parts>,
+        options: &OpenOptions,
+        progress: &Progress,
+        summaries: impl FnOnce(&Parts) -> Vec<Result<Summary, ImportError>>,
+    ) -> Result<Self, EngineError> {
         if let Some(only) = parts.as_ref().filter(|parts| parts.count() == 1) {
-            let trace = only.open(0, &options.joining, progress).map_err(failed)?;
+            let trace = only.open(0, &options.joining, progress).map_err(|error| told(&error, &paths[0]))?;
             return Ok(Self::of(on_one_clock(trace, options)?));
         }
-        match parts.map(|parts| Files::open(parts, options, progress)).transpose()?.flatten() {
+        let open = |parts: Parts| {
+            let summaries = summaries(&parts);
+            Files::open(parts, summaries, options)
+        };
+        match parts.map(open).transpose()?.flatten() {
             Some((trace, files)) => Ok(Self { files: Some(files), ..Self::of(trace) }),
-            None => Ok(Self::of(opened(&paths, options, progress)?)),
+            None => Ok(Self::of(opened(paths, options, progress)?)),
         }
     }
 
@@ -214,6 +230,13 @@ impl OpenedRun {
         }
         Ok(())
     }
+}
+
+/// The parts of the run that `paths` are; `None` of what is opened at once.
+fn parts_of(paths: &[PathBuf]) -> Result<Option<Parts>, EngineError> {
+    // What is read from standard input cannot be read again.
+    let is_read_once = paths.iter().any(|path| path.as_os_str() == "-");
+    Ok(Parts::of(paths).map_err(|error| told(&error, &paths[0]))?.filter(|_| !is_read_once))
 }
 
 #[cfg(test)]

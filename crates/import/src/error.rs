@@ -78,6 +78,14 @@ pub enum ImportError {
         /// What is wrong with it.
         found: String,
     },
+    /// What a reader in another process said.
+    #[error("{text}")]
+    Elsewhere {
+        /// Its error, as it would be here.
+        text: String,
+        /// Its hint.
+        hint: Option<String>,
+    },
     /// A run folder that cannot be read.
     #[error(transparent)]
     Run {
@@ -98,9 +106,15 @@ impl ImportError {
                 return of_store(source).map(String::from);
             }
             Self::Run { source } => return source.hint(),
+            Self::Elsewhere { hint, .. } => return hint.clone(),
             other => other.hint_of_file()?,
         };
         Some(hint.into())
+    }
+
+    /// Whether it says something of the machine, which did not give what is there, and nothing of what is there.
+    pub fn is_of_machine(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::Run { source: stepscope_run::RunError::Io { .. } })
     }
 
     fn hint_of_file(&self) -> Option<&'static str> {
@@ -119,7 +133,7 @@ impl ImportError {
                 Some("PyTorch writes such a file with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")")
             }
             Self::NotADump { .. } => Some("copy the file again: it may be cut or damaged"),
-            Self::Run { .. } => None,
+            Self::Run { .. } | Self::Elsewhere { .. } => None,
         }
     }
 }

@@ -5,11 +5,12 @@ use crate::{
     ImportError, Progress, RunRanks, dftracer, files_in, is_run_folder, name_of_several, open_joining, ranks,
     trace_name,
 };
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
 
 /// The parts of a run, which are opened by their place.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Parts {
     /// Trace files.
     Files {
@@ -46,6 +47,19 @@ impl Parts {
         match self {
             Self::Files { files, .. } => files.len(),
             Self::Ranks(ranks) => ranks.ranks().len(),
+        }
+    }
+
+    /// The part at a place as the only one, which is then opened as here, without a look at the others. `moved` says where a
+    /// file or folder of it is there.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    #[must_use]
+    pub fn alone(&self, at: usize, moved: impl Fn(&Path) -> PathBuf) -> Self {
+        match self {
+            Self::Files { name, files } => Self::Files { name: name.clone(), files: vec![moved(&files[at])] },
+            Self::Ranks(ranks) => Self::Ranks(Box::new(ranks.alone(ranks.ranks()[at], moved))),
         }
     }
 

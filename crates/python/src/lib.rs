@@ -3,6 +3,7 @@
 
 mod own_averages;
 mod own_recording;
+mod reduction;
 mod view;
 
 use stepscope_engine::{Align, Joining, OpenOptions, Regex};
@@ -13,6 +14,8 @@ mod _engine {
     use crate::own_averages::read_averages;
     #[pymodule_export]
     use crate::own_recording::{Events, read_events, write_chrome, write_memory_timeline};
+    #[pymodule_export]
+    use crate::reduction::{Reduction, program, summary_of};
     #[pymodule_export]
     use crate::view::{Server, serve};
     use crate::{open_options, to_exception};
@@ -62,12 +65,13 @@ mod _engine {
         Ok(headings.map(|heading| (heading, analysis.section(heading))).into())
     }
 
-    /// Opens a run folder or a trace file, or the ranks of a job; ValueError when it cannot be read.
+    /// Opens a run folder or a trace file, or the ranks of a job, which may be several paths; ValueError when it cannot be
+    /// read.
     #[pyfunction]
-    #[pyo3(signature = (path, align=None, offsets=Vec::new(), rank_from=None, join=false, memory=None))]
+    #[pyo3(signature = (paths, align=None, offsets=Vec::new(), rank_from=None, join=false, memory=None))]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        paths: Vec<PathBuf>,
         align: Option<String>,
         offsets: Vec<(u32, i64)>,
         rank_from: Option<String>,
@@ -75,12 +79,12 @@ mod _engine {
         memory: Option<u64>,
     ) -> PyResult<Run> {
         let options = open_options(align.as_deref(), offsets, rank_from.as_deref(), join, memory)?;
-        py.detach(|| OpenedRun::open(&[path], &options, &Progress::default())).map(Run).map_err(to_exception)
+        py.detach(|| OpenedRun::open(&paths, &options, &Progress::default())).map(Run).map_err(to_exception)
     }
 
     /// An opened run.
     #[pyclass(frozen)]
-    struct Run(OpenedRun);
+    pub(crate) struct Run(pub(crate) OpenedRun);
 
     #[pymethods]
     impl Run {
@@ -221,6 +225,7 @@ fn to_exception(error: stepscope_engine::EngineError) -> pyo3::PyErr {
     let text = format!("{error}{place}{hint}");
     match error {
         stepscope_engine::EngineError::NotFound { .. } => pyo3::exceptions::PyFileNotFoundError::new_err(text),
+        stepscope_engine::EngineError::Elsewhere { .. } => pyo3::exceptions::PyRuntimeError::new_err(text),
         _ => pyo3::exceptions::PyValueError::new_err(text),
     }
 }

@@ -9,13 +9,14 @@ use crate::files::{is_raw, kept_in, parts_of, rank_of_folder, raw_captures_of, s
 use crate::folder::{Manifest, check, file_name, rank_of};
 use crate::part::read_part_head;
 use crate::{RunError, read_part, warmup};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use stepscope_capture::{Capture, CaptureError, CaptureReader};
 
 /// Which files a run has.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RunFiles {
     /// The folder's name.
     pub name: String,
@@ -33,12 +34,13 @@ pub struct RunFiles {
 }
 
 /// The clocks of hosts, as the first process of each read them.
-#[derive(Debug)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct HostClocks {
     /// Files that were not looked at yet, by the time in their names.
     left: VecDeque<PathBuf>,
     /// Unix time minus monotonic clock, by the boot id of the host.
-    known: HashMap<[u8; 16], i64>,
+    #[serde(with = "pairs")]
+    known: BTreeMap<[u8; 16], i64>,
 }
 
 /// What the processes of a rank recorded.
@@ -85,8 +87,29 @@ impl RunFiles {
             .ok()
             .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let kept = kept_in(run).iter().map(|folder| format!("kept/{}", file_name(folder))).collect();
-        let hosts = Mutex::new(HostClocks { left, known: HashMap::new() });
+        let hosts = Mutex::new(HostClocks { left, known: BTreeMap::new() });
         Ok(Self { name: name.unwrap_or_default(), manifest, ranks, unreadable, kept, run: run.into(), hosts })
+    }
+
+    /// What has to be known of the run to read `rank` where nothing else of it is looked at. What was found of the whole run
+    /// is not in it. `moved` says where a file or folder of it is there.
+    pub fn alone(&self, rank: u32, moved: impl Fn(&Path) -> PathBuf) -> Self {
+        let files = self.ranks.get(&rank).into_iter().flatten();
+        let heads = files.clone().filter_map(|file| read_head(&self.now(file)).ok());
+        let clock = |head: Capture| {
+            let host = head.process.boot_id;
+            (host, self.offset_of_host_ns(host, head.unix_offset_ns))
+        };
+        let hosts = HostClocks { left: VecDeque::new(), known: heads.map(clock).collect() };
+        Self {
+            name: self.name.clone(),
+            manifest: self.manifest.clone(),
+            ranks: BTreeMap::from([(rank, files.map(|file| moved(file)).collect())]),
+            unreadable: Vec::new(),
+            kept: Vec::new(),
+            run: moved(&self.run),
+            hosts: Mutex::new(hosts),
+        }
     }
 
     /// Reads what the processes of `rank` recorded.
@@ -149,6 +172,22 @@ impl HostClocks {
             (time_ns.unwrap_or(u64::MAX), stem)
         });
         files.into()
+    }
+}
+
+/// A map whose keys are no text, as a list.
+mod pairs {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::collections::BTreeMap;
+
+    type Clocks = BTreeMap<[u8; 16], i64>;
+
+    pub(super) fn serialize<S: Serializer>(clocks: &Clocks, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(clocks)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Clocks, D::Error> {
+        Ok(Vec::<([u8; 16], i64)>::deserialize(from)?.into_iter().collect())
     }
 }
 

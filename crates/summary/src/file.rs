@@ -91,10 +91,10 @@ pub fn to_bytes(summary: &Summary, of: u64) -> Result<Vec<u8>, SummaryError> {
 ///
 /// # Errors
 /// When they are none, or that of something else.
-pub fn from_bytes(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
+pub fn from_bytes(bytes: impl Into<Bytes>, of: u64) -> Result<Summary, SummaryError> {
     undamaged(|| {
         let fields = Columns::get()?;
-        let columns = read(bytes, of, 0..fields.stored.len())?;
+        let columns = read(bytes.into(), of, 0..fields.stored.len())?;
         let stored: Vec<Stored> = serde_arrow::from_arrow(&fields.stored, &columns)?;
         stored.into_iter().next().ok_or_else(no_row)?.into_summary()
     })
@@ -104,10 +104,23 @@ pub fn from_bytes(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
 ///
 /// # Errors
 /// As [`from_bytes`].
-pub fn table_from_bytes(bytes: Vec<u8>, of: u64, name: &str) -> Result<Option<Table>, SummaryError> {
+pub fn table_from_bytes(bytes: impl Into<Bytes>, of: u64, name: &str) -> Result<Option<Table>, SummaryError> {
     undamaged(|| {
         let Ok(place) = Columns::get()?.all.index_of(name) else { return Ok(None) };
-        Ok(tables::of_column(name, &read(bytes, of, place..place + 1)?[0]))
+        Ok(tables::of_column(name, &read(bytes.into(), of, place..place + 1)?[0]))
+    })
+}
+
+/// The results of all analyses in such a file, by name.
+///
+/// # Errors
+/// As [`from_bytes`].
+pub(crate) fn tables_from_bytes(bytes: Bytes, of: u64) -> Result<Vec<(&'static str, Table)>, SummaryError> {
+    undamaged(|| {
+        let fields = Columns::get()?;
+        let columns = read(bytes, of, fields.stored.len()..fields.all.fields().len())?;
+        let tables = tables::names().zip(&columns);
+        Ok(tables.filter_map(|(name, column)| Some((name, tables::of_column(name, column)?))).collect())
     })
 }
 
@@ -122,9 +135,9 @@ fn undamaged<T>(read: impl FnOnce() -> Result<T, SummaryError>) -> Result<T, Sum
 }
 
 /// The columns at `places` of all.
-fn read(bytes: Vec<u8>, of: u64, places: Range<usize>) -> Result<Vec<ArrayRef>, SummaryError> {
+fn read(bytes: Bytes, of: u64, places: Range<usize>) -> Result<Vec<ArrayRef>, SummaryError> {
     let options = ArrowReaderOptions::new().with_schema(Arc::clone(&Columns::get()?.all));
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options)?;
     let entries = reader.metadata().file_metadata().key_value_metadata().into_iter().flatten();
     let own = entries.filter(|entry| entry.key == OF).find_map(|entry| entry.value.as_deref());
     if own != Some(format!("{of:016x}").as_str()) {

@@ -13,7 +13,7 @@ mod stored;
 mod tables;
 
 pub use file::{SummaryError, from_bytes, table_from_bytes, to_bytes};
-pub use place::Place;
+pub use place::{Place, of_program};
 
 use stepscope_analyses::{RankAdvice, RankResults, RankRows, Table, Values};
 use stepscope_trace::{Contents, Trace};

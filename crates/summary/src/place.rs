@@ -1,6 +1,8 @@
 //! Where a summary is kept, and whether it is still of what it was made of.
 
-use crate::{Summary, from_bytes, table_from_bytes, to_bytes};
+use crate::file::tables_from_bytes;
+use crate::{Summary, SummaryError, from_bytes, table_from_bytes, to_bytes};
+use bytes::Bytes;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -65,6 +67,32 @@ impl Place {
             summary.place = Some(self.clone());
         }
     }
+
+    /// The sum of what the trace and the program are: what the file of its summary has.
+    pub fn sum(&self) -> u64 {
+        self.of
+    }
+
+    /// The summary that another process has made of the same, and whose file has these bytes. Kept as by
+    /// [`write`](Self::write) where `is_kept`.
+    ///
+    /// # Errors
+    /// When it is none, or that of something else.
+    pub fn take(&self, bytes: Vec<u8>, is_kept: bool) -> Result<Summary, SummaryError> {
+        let bytes = Bytes::from(bytes);
+        let mut summary = from_bytes(bytes.clone(), self.of)?;
+        if is_kept && self.paths.iter().any(|path| write_to(path, &bytes).is_ok()) {
+            summary.place = Some(self.clone());
+        } else {
+            summary.tables = tables_from_bytes(bytes, self.of)?;
+        }
+        Ok(summary)
+    }
+}
+
+/// The sum of what this program is.
+pub fn of_program() -> u64 {
+    sum_of_program().0
 }
 
 /// Writes a file that others can read where the trace can be read, of which no half is ever seen.
@@ -92,33 +120,38 @@ fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
     Ok(folder.metadata()?.permissions())
 }
 
-/// What files and this program are: the length of each file, its time, its version in a store or else its first and last
-/// bytes; what else they depend on;
-/// the program's version, and what its analyses are.
+/// What files and this program are: the length of each file, its version in a store or else its time and its first and last
+/// bytes; what else they depend on; the program's version, and what its analyses are.
 fn sum_of(files: &[PathBuf], surroundings: &str) -> io::Result<u64> {
-    static OF_PROGRAM: OnceLock<Sum> = OnceLock::new();
-    let mut sum = *OF_PROGRAM.get_or_init(|| {
-        let mut sum = Sum::default();
-        sum.add(env!("CARGO_PKG_VERSION").as_bytes());
-        sum.add(&FORMAT.to_le_bytes());
-        catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
-        sum
-    });
+    let mut sum = sum_of_program();
     sum.add(surroundings.as_bytes());
     files.iter().try_for_each(|path| add_file(&mut sum, path))?;
     Ok(sum.0)
 }
 
+/// The program's version, and what its analyses are.
+fn sum_of_program() -> Sum {
+    static OF_PROGRAM: OnceLock<Sum> = OnceLock::new();
+    *OF_PROGRAM.get_or_init(|| {
+        let mut sum = Sum::default();
+        sum.add(env!("CARGO_PKG_VERSION").as_bytes());
+        sum.add(&FORMAT.to_le_bytes());
+        catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
+        sum
+    })
+}
+
 fn add_file(sum: &mut Sum, path: &Path) -> io::Result<()> {
     let Metadata { len, modified, version, .. } = stepscope_store::metadata(path)?;
-    let modified =
-        modified.unwrap_or(SystemTime::UNIX_EPOCH).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     sum.add(&len.to_le_bytes());
-    sum.add(&modified.as_nanos().to_le_bytes());
     if let Some(version) = version {
-        sum.add(version.as_bytes());
+        // A list of objects says it without quotes in some stores, and times by another unit than the object itself.
+        sum.add(version.trim_matches('"').as_bytes());
         return Ok(());
     }
+    let modified =
+        modified.unwrap_or(SystemTime::UNIX_EPOCH).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    sum.add(&modified.as_nanos().to_le_bytes());
     let mut file = stepscope_store::open(path)?;
     let mut bytes = Vec::new();
     file.by_ref().take(COMPARED_BYTES).read_to_end(&mut bytes)?;

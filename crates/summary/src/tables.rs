@@ -24,6 +24,11 @@ fn kept() -> &'static [Kept] {
     })
 }
 
+/// The names of the analyses whose rows are kept.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    kept().iter().map(|kept| kept.name)
+}
+
 /// The column of each analysis whose rows are kept. What a column of its rows means is in the metadata of its field.
 pub(crate) fn fields() -> impl Iterator<Item = FieldRef> {
     kept().iter().map(|kept| {

@@ -293,6 +293,11 @@ impl Findings {
         self.rows.iter()
     }
 
+    /// The examples of all findings.
+    pub fn examples_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.rows.iter_mut().flat_map(|row| &mut row.examples)
+    }
+
     /// True when nothing was found.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

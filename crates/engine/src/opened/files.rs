@@ -1,7 +1,7 @@
 //! The files of a run: their summaries, joined and on one clock, and their events, on the same clock.
 
 use super::held::{Held, HeldTrace, free_bytes};
-use super::summaries::{READ_AT_ONCE, summaries};
+use super::summaries::READ_AT_ONCE;
 use crate::open::{on_one_clock, told};
 use crate::{AnalysisContext, EngineError, OpenOptions, Selection, Trace, each};
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use stepscope_analyses::{
     SharedResults, Table,
 };
 use stepscope_base::Span;
-use stepscope_import::{JoinedFiles, Parts, Progress};
+use stepscope_import::{ImportError, JoinedFiles, Parts, Progress};
 use stepscope_summary::Summary;
 use stepscope_trace::{ClockCorrection, Contents, Findings, ProcessId, Retiming, SliceId, merge};
 
@@ -49,13 +49,13 @@ struct File {
 }
 
 impl Files {
-    /// The run of these parts, with what was condensed of each; `None` where all events have to be known at once.
+    /// The run of these parts, of each of which `summaries` has one; `None` where all events have to be known at once.
     pub(super) fn open(
         parts: Parts,
+        summaries: Vec<Result<Summary, ImportError>>,
         options: &OpenOptions,
-        progress: &Progress,
     ) -> Result<Option<(Trace, Self)>, EngineError> {
-        let mut made: Vec<_> = summaries(&parts, &options.joining, progress).into_iter().map(Some).collect();
+        let mut made: Vec<_> = summaries.into_iter().map(Some).collect();
         let mut read = BTreeMap::new();
         let joined = parts.join(&options.joining, &mut |at: usize| {
             let mut summary = made[at].take().expect("each file is asked for once")?;
@@ -291,7 +291,7 @@ impl File {
 }
 
 /// Where a part of a run is.
-fn path_of(parts: &Parts, at: usize) -> PathBuf {
+pub(super) fn path_of(parts: &Parts, at: usize) -> PathBuf {
     let (folder, name) = parts.name_in_folder(at);
     folder.join(name)
 }

@@ -1,6 +1,7 @@
 //! The summary of each part of a run: read where one is kept, else made.
 
 use crate::{AnalysisContext, Selection, Trace, each};
+use std::io;
 use std::path::{Path, PathBuf};
 use stepscope_analyses::{Needs, RankAdvice, RankRows, catalogue, condensed};
 use stepscope_import::{ImportError, Joining, Parts, Progress, RunRanks};
@@ -18,13 +19,19 @@ const KEPT_ROWS: usize = 10_000;
 
 /// The summary of each part of a run, in order. They are kept where that saves reading much.
 pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -> Vec<Result<Summary, ImportError>> {
+    let are_kept = are_kept(parts);
+    each(parts.count(), READ_AT_ONCE, |at| summary(parts, at, joining, are_kept, progress))
+}
+
+/// Whether the summaries of these parts save reading much.
+pub(super) fn are_kept(parts: &Parts) -> bool {
     let bytes = |path: &PathBuf| stepscope_store::len(path);
     let all = (0..parts.count()).flat_map(|at| parts.files(at)).map(bytes).sum::<u64>();
     let kept_from = match parts {
         Parts::Files { .. } => KEPT_FROM_BYTES,
         Parts::Ranks(_) => KEPT_FROM_BYTES_OF_RUN,
     };
-    each(parts.count(), READ_AT_ONCE, |at| summary(parts, at, joining, all >= kept_from, progress))
+    all >= kept_from
 }
 
 /// Keeps the summary of each rank of the run of our own recorder at `run` that has ended, where the run is of several ranks
@@ -49,14 +56,8 @@ pub(super) fn summary(
     is_kept: bool,
     progress: &Progress,
 ) -> Result<Summary, ImportError> {
-    let place = || {
-        let (folder, name) = parts.name_in_folder(at);
-        Place::of(&folder, &name, parts.files(at), &parts.surroundings(at)).ok()
-    };
-    let place = if is_kept && parts.is_closed(at) { place() } else { None };
-    if let Some(mut summary) = place.as_ref().and_then(Place::read) {
-        // Folders are moved with what is kept in them.
-        summary.trace.sources = vec![parts.source(at)];
+    let place = if is_kept && parts.is_closed(at) { place_of(parts, at).ok() } else { None };
+    if let Some(summary) = place.as_ref().and_then(|place| kept(parts, at, place)) {
         return Ok(summary);
     }
     let mut summary = of_events(&parts.open(at, joining, progress)?);
@@ -67,8 +68,25 @@ pub(super) fn summary(
     Ok(summary)
 }
 
+/// Where the summary of the part at a place is kept, and what the part is.
+///
+/// # Errors
+/// When a file of it cannot be looked at.
+pub(super) fn place_of(parts: &Parts, at: usize) -> io::Result<Place> {
+    let (folder, name) = parts.name_in_folder(at);
+    Place::of(&folder, &name, parts.files(at), &parts.surroundings(at))
+}
+
+/// The summary of the part at a place that is kept there.
+pub(super) fn kept(parts: &Parts, at: usize, place: &Place) -> Option<Summary> {
+    let mut summary = place.read()?;
+    // Folders are moved with what is kept in them.
+    summary.trace.sources = vec![parts.source(at)];
+    Some(summary)
+}
+
 /// The summary of a trace.
-fn of_events(trace: &Trace) -> Summary {
+pub(super) fn of_events(trace: &Trace) -> Summary {
     let all = Selection::default();
     let context = AnalysisContext::new(trace, &all);
     let kept = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));

@@ -13,7 +13,7 @@ use stepscope_trace::DeviceEventClass;
 use summaries::summary;
 
 /// The trace of a rank as PyTorch writes it: two steps of kernels, operators and an all-reduce that both end with.
-fn written(folder: &Path, name: &str, rank: u32, late_us: i64) -> PathBuf {
+pub(super) fn written(folder: &Path, name: &str, rank: u32, late_us: i64) -> PathBuf {
     written_at(folder, name, rank, late_us, 1_000_000)
 }
 
@@ -61,7 +61,7 @@ fn written_at(folder: &Path, name: &str, rank: u32, late_us: i64, start_us: i64)
     path
 }
 
-fn two_ranks() -> tempfile::TempDir {
+pub(super) fn two_ranks() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     // By name the second rank comes first.
     written(folder.path(), "a.json", 1, 100);

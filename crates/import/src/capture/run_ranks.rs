@@ -2,6 +2,7 @@
 
 use super::{add_all, add_warnings, compact, has_something_to_say, torch_session};
 use crate::{ImportError, Progress};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use stepscope_capture::Capture;
 use stepscope_run::RunFiles;
@@ -9,11 +10,13 @@ use stepscope_trace::{FindingCode, Trace, TraceBuilder, merge};
 
 /// The ranks of a run folder, and the files of each. What helpers recorded, such as DataLoader workers, is of the rank that
 /// they serve.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RunRanks {
     path: PathBuf,
     files: RunFiles,
     ranks: Vec<u32>,
+    /// The run's first rank, which what concerns the whole run is of.
+    first: Option<u32>,
 }
 
 impl RunRanks {
@@ -26,7 +29,19 @@ impl RunRanks {
         // A folder that cannot be written is read as it is.
         let _ = compact(path);
         let files = RunFiles::list(path)?;
-        Ok(Self { path: path.into(), ranks: files.ranks.keys().copied().collect(), files })
+        let ranks: Vec<u32> = files.ranks.keys().copied().collect();
+        Ok(Self { path: path.into(), first: ranks.first().copied(), ranks, files })
+    }
+
+    /// One of the ranks, which is then read as here, without a look at the others. `moved` says where a file or folder of the
+    /// run is there.
+    pub fn alone(&self, rank: u32, moved: impl Fn(&Path) -> PathBuf) -> Self {
+        let mut files = self.files.alone(rank, &moved);
+        if self.first == Some(rank) {
+            files.unreadable.clone_from(&self.files.unreadable);
+            files.kept.clone_from(&self.files.kept);
+        }
+        Self { path: moved(&self.path), files, ranks: vec![rank], first: self.first }
     }
 
     /// The run folder.
@@ -48,7 +63,7 @@ impl RunRanks {
     /// file of a host says, and, of the first rank, what concerns the whole run.
     pub fn surroundings(&self, rank: u32) -> String {
         let RunFiles { name, manifest, unreadable, kept, .. } = &self.files;
-        let of_run = (self.ranks.first() == Some(&rank)).then(|| (manifest.is_some(), unreadable, kept));
+        let of_run = (self.first == Some(rank)).then(|| (manifest.is_some(), unreadable, kept));
         format!("{name} {:?} {of_run:?}", self.files.unix_offsets_ns(rank))
     }
 
@@ -94,7 +109,7 @@ impl RunRanks {
         let mut builder = TraceBuilder::new(self.files.name.clone());
         builder.sources.push(self.path.display().to_string());
         builder.clock_zero_unix_ns = Some(0);
-        if self.ranks.first() == Some(&rank) {
+        if self.first == Some(rank) {
             self.add_findings_of_run(&mut builder);
         }
         for unreadable in read.unreadable {

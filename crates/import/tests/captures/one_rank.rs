@@ -91,6 +91,13 @@ fn check(run: &Path) {
     for (alone, listed) in alone().zip(&listed) {
         assert_eq!(text(&alone), text(listed));
     }
+    // Where nothing else of the run is looked at.
+    for (rank, listed) in (0..).zip(&listed) {
+        let told = serde_json::to_string(&ranks.alone(rank, Path::to_path_buf)).unwrap();
+        let alone: RunRanks = serde_json::from_str(&told).unwrap();
+        assert_eq!((alone.ranks(), alone.surroundings(rank)), ([rank].as_slice(), ranks.surroundings(rank)));
+        assert_eq!(text(&alone.open(rank, &Progress::default()).unwrap()), text(listed));
+    }
     let starts = alone().map(|trace| trace.start_unix_ns.unwrap());
     let merged = merge(whole.name.clone(), alone().zip(starts).collect(), Some(0));
     assert_eq!(text(&merged), text(&whole));
