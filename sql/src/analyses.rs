@@ -1,8 +1,10 @@
 //! Analyses as tables: `operators(group_by => 'module', rank => 3)` is what `stepscope analyze` gives of it.
 
+use crate::cluster::{AnalysisTable, Cluster, Part};
 use crate::error::{QueryError, hint_of};
 use crate::session::{Run, Session};
 use crate::tables::RunTable;
+use datafusion::catalog::TableProvider;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, Value, VisitMut, VisitorMut,
@@ -21,6 +23,11 @@ const OPTIONS: [&str; 11] =
 /// Before the number of a result.
 const PREFIX: &str = "stepscope result ";
 
+/// Parts of an analysis for each worker.
+const PARTS_OF_WORKER: usize = 4;
+/// Options with which the rows of ranks together are not those of each.
+const OF_ALL_RANKS: [&str; 4] = ["compat", "limit", "rank", "sort"];
+
 /// The number of the next result.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
@@ -34,22 +41,83 @@ struct Call {
     table: String,
 }
 
-/// Runs the analyses that a statement calls, and puts tables with their results in their places. Gives the names of these.
+impl Call {
+    /// Its options, as `stepscope analyze` takes them.
+    fn told(&self) -> impl Iterator<Item = String> {
+        self.options.iter().map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
+    }
+
+    /// Whether it may be asked of each rank.
+    fn is_of_each_rank(&self) -> bool {
+        !self.options.iter().any(|(name, _)| OF_ALL_RANKS.contains(&name.as_str()))
+    }
+}
+
+/// Runs the analyses that a statement calls, and puts tables with their results in their places; with a cluster, tables that
+/// run them when they are read. Gives the names of these.
 ///
 /// # Errors
 /// What `stepscope analyze` says.
 pub(crate) async fn replace(session: &Session, statement: &mut Statement) -> Result<Vec<String>, QueryError> {
     let calls = taken_out(statement)?;
     for call in &calls {
-        let mut files = Vec::new();
-        for (at, run) in session.runs.iter().enumerate() {
-            let file = session.scratch.path().join(format!("{}-{at}.parquet", call.table));
-            analyze(session, call, run, &file).await?;
-            files.push((run.name.clone(), file));
-        }
-        session.context.register_table(quoted(&call.table), Arc::new(RunTable::open(&files)?))?;
+        let table = match &session.cluster {
+            Some(cluster) => later(session, cluster, call).await?,
+            None => now(session, call).await?,
+        };
+        session.context.register_table(quoted(&call.table), table)?;
     }
     Ok(calls.into_iter().map(|call| call.table).collect())
+}
+
+/// The result of a call, made now.
+async fn now(session: &Session, call: &Call) -> Result<Arc<dyn TableProvider>, QueryError> {
+    let mut files = Vec::new();
+    for (at, of) in session.runs.iter().enumerate() {
+        let file = session.scratch.path().join(format!("{}-{at}.parquet", call.table));
+        run(&session.stepscope, &arguments(session, call, of)?, &file).await?;
+        files.push((of.name.clone(), file));
+    }
+    Ok(Arc::new(RunTable::open(&files)?))
+}
+
+/// The result of a call, to be made by workers.
+async fn later(session: &Session, cluster: &Cluster, call: &Call) -> Result<Arc<dyn TableProvider>, QueryError> {
+    // Its columns are known without a run.
+    let file = session.scratch.path().join(format!("{}-0.parquet", call.table));
+    let mut without_run = vec!["analyze".to_string(), call.name.clone(), "--columns".to_string()];
+    without_run.extend(call.told());
+    run(&session.stepscope, &without_run, &file).await?;
+    let schema = RunTable::open(&[(String::new(), file)])?.schema();
+    let is_by_rank = call.is_of_each_rank() && session.is_by_rank(&call.name).await;
+    let mut parts = Vec::new();
+    for of in &session.runs {
+        let arguments = arguments(session, call, of)?;
+        let ranks = if is_by_rank { of.ranks() } else { Vec::new() };
+        let part = |more: Option<String>| {
+            let arguments = arguments.iter().cloned().chain(more).collect();
+            Part { run: of.name.clone(), arguments }
+        };
+        match ranks.len() {
+            0 | 1 => parts.push(part(None)),
+            // A worker that is done sooner takes no part of another one: several are nearly as long together.
+            count => {
+                let each = count.div_ceil(cluster.count() * PARTS_OF_WORKER);
+                parts.extend(ranks.chunks(each).map(|ranks| part(Some(format!("--rank={}", spelled(ranks))))));
+            }
+        }
+    }
+    Ok(Arc::new(AnalysisTable::new(schema, parts)))
+}
+
+/// Ranks as the command line takes them, such as `0-3,8`.
+fn spelled(ranks: &[u32]) -> String {
+    let apart = |one: &u32, other: &u32| one.checked_add(1) == Some(*other);
+    let spelled = ranks.chunk_by(apart).map(|ranks| match ranks {
+        [first, .., last] => format!("{first}-{last}"),
+        ranks => ranks.iter().map(u32::to_string).collect(),
+    });
+    spelled.collect::<Vec<_>>().join(",")
 }
 
 /// Forgets results of analyses.
@@ -67,20 +135,34 @@ fn quoted(table: &str) -> String {
     format!("\"{table}\"")
 }
 
-async fn analyze(session: &Session, call: &Call, run: &Run, file: &Path) -> Result<(), QueryError> {
-    if run.inputs.is_empty() || run.inputs == [run.folder.clone()] {
+/// What `stepscope` is called with for a run.
+fn arguments(session: &Session, call: &Call, of: &Run) -> Result<Vec<String>, QueryError> {
+    if of.inputs.is_empty() || of.inputs == [of.folder.clone()] {
         let error =
             QueryError::new(format!("{} is an analysis, and the run that the tables are of is not told", call.name));
         return Err(error.hint("stepscope sql RUN tells it"));
     }
-    let program = &session.stepscope;
-    let mut command = Command::new(program);
-    command.arg("analyze").arg(&call.name).args(&run.inputs).args(&session.opened_with);
-    command.args(session.memory.map(|bytes| format!("--memory={bytes}")));
-    for (name, value) in &call.options {
-        command.arg(format!("--{}={value}", name.replace('_', "-")));
+    let mut arguments = vec!["analyze".to_string(), call.name.clone()];
+    for input in &of.inputs {
+        let Some(input) = input.to_str() else {
+            let error = QueryError::new("an analysis needs a path in UTF-8");
+            return Err(error.at(input.display().to_string()));
+        };
+        arguments.push(input.to_string());
     }
-    command.arg("--parquet").arg(file).kill_on_drop(true);
+    arguments.extend(session.opened_with.iter().cloned());
+    arguments.extend(session.memory.map(|bytes| format!("--memory={bytes}")));
+    arguments.extend(call.told());
+    Ok(arguments)
+}
+
+/// Runs an analysis, which writes its result to a file.
+///
+/// # Errors
+/// What it says.
+pub(crate) async fn run(program: &Path, arguments: &[String], file: &Path) -> Result<(), QueryError> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--parquet").arg(file).kill_on_drop(true);
     let failed = |error: std::io::Error| QueryError::new(format!("cannot start {}: {error}", program.display()));
     let done = command.output().await.map_err(failed)?;
     if done.status.success() {
@@ -89,7 +171,8 @@ async fn analyze(session: &Session, call: &Call, run: &Run, file: &Path) -> Resu
     let said = String::from_utf8_lossy(&done.stderr);
     let line = |mark: &str| said.lines().find_map(|line| Some(line.trim().strip_prefix(mark)?.trim().to_string()));
     let what = line("error:").unwrap_or_else(|| said.trim().lines().last().unwrap_or_default().to_string());
-    let error = QueryError::new(format!("{}: {what}", call.name));
+    let name = arguments.get(1).map_or("", String::as_str);
+    let error = QueryError::new(format!("{name}: {what}"));
     Err(QueryError { hint: line("hint:"), ..error })
 }
 
@@ -191,6 +274,12 @@ mod tests {
         let option = |name: &str, value: &str| (name.to_string(), value.to_string());
         let operators = vec![option("group_by", "module"), option("depth", "-1")];
         assert_eq!(found, [("kernels".to_string(), vec![option("rank", "3")]), ("operators".to_string(), operators)]);
+    }
+
+    #[test]
+    fn ranks_are_spelled_briefly() {
+        assert_eq!(spelled(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(spelled(&[3]), "3");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the program was called with.
 
 use crate::error::QueryError;
-use clap::{ArgGroup, Args, Parser};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
@@ -9,8 +9,10 @@ use std::path::PathBuf;
 ///
 /// `stepscope sql RUN` makes the tables and starts this program.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
     /// What to ask; without it there is a prompt
     #[arg(value_name = "SQL")]
     sql: Option<String>,
@@ -39,7 +41,72 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
+    #[command(flatten)]
     pub(crate) output: OutputArguments,
+}
+
+/// What else the program may be.
+#[derive(Subcommand)]
+pub(crate) enum Role {
+    /// Answer parts of queries, for those that name this process with --cluster
+    Worker(WorkerArguments),
+}
+
+/// How a worker serves.
+#[derive(Args)]
+pub(crate) struct WorkerArguments {
+    /// Where to listen; a port of 0 is any that is free. Beyond this machine, with a certificate alone
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7700")]
+    pub(crate) listen: String,
+    /// The certificate that the worker shows, as PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_authority"])]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The program that runs analyses
+    #[arg(long, value_name = "PROGRAM", default_value = "stepscope")]
+    pub(crate) stepscope: PathBuf,
+    /// Bytes of memory that queries may take, as in 8GiB; more goes to disk. Half of what is free, where it is not said
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Threads that work on queries; as many as there are processors, where it is not said
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) security: SecurityArguments,
+}
+
+/// Whom a query is asked of.
+#[derive(Args)]
+pub(crate) struct ClusterArguments {
+    /// Workers that answer together, which see the tables at the same paths
+    #[arg(long = "cluster", value_name = "HOST:PORT,…", value_delimiter = ',')]
+    pub(crate) workers: Vec<String>,
+    /// Bytes of a table for a thread of a worker; a table of fewer is read by fewer workers
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "16MiB", requires = "workers")]
+    part: u64,
+    #[command(flatten)]
+    pub(crate) security: SecurityArguments,
+}
+
+impl ClusterArguments {
+    /// Bytes of a table for a thread of a worker, at least one.
+    pub(crate) fn part_bytes(&self) -> usize {
+        usize::try_from(self.part).unwrap_or(usize::MAX).max(1)
+    }
+}
+
+/// How a client and workers know each other.
+#[derive(Args)]
+pub(crate) struct SecurityArguments {
+    /// The token that workers are asked with; else that of STEPSCOPE_CLUSTER_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The certificate that workers are checked by, as PEM; with it, they are spoken to with TLS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_authority: Option<PathBuf>,
 }
 
 /// Where rows go.
@@ -88,7 +155,11 @@ impl Arguments {
     /// Threads that work on a query.
     pub(crate) fn threads(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.filter(|threads| *threads > 0).unwrap_or_else(processors)
+        let threads = match &self.role {
+            Some(Role::Worker(worker)) => worker.threads,
+            None => self.threads,
+        };
+        threads.filter(|threads| *threads > 0).unwrap_or_else(processors)
     }
 }
 

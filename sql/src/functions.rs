@@ -9,6 +9,7 @@ use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{
@@ -16,7 +17,6 @@ use datafusion::logical_expr::{
     Signature, TypeSignature, Volatility,
 };
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use datafusion::prelude::SessionContext;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -73,14 +73,20 @@ pub(crate) const FUNCTIONS: &[FunctionDescription] = &[
 ];
 
 /// Makes them known to queries.
-pub(crate) fn register(context: &SessionContext, runs: &[Run]) {
+///
+/// # Errors
+/// When `registry` takes none.
+pub(crate) fn register(registry: &mut dyn FunctionRegistry, runs: &[Run]) -> Result<()> {
     for kind in [SpanSum::Busy, SpanSum::Union] {
-        context.register_udaf(AggregateUDF::from(SpanAggregate { kind, signature: span_signature() }));
+        let function = AggregateUDF::from(SpanAggregate { kind, signature: span_signature() });
+        registry.register_udaf(Arc::new(function))?;
     }
     let steps = Arc::new(Steps { runs: runs.to_vec(), of_ranks: OnceLock::new() });
     for call in [Call::SpanIntersect, Call::SpanNs, Call::SelfTime, Call::StepOf, Call::RankOf, Call::StackText] {
-        context.register_udf(ScalarUDF::from(Scalar { call, signature: call.signature(), steps: Arc::clone(&steps) }));
+        let function = ScalarUDF::from(Scalar { call, signature: call.signature(), steps: Arc::clone(&steps) });
+        registry.register_udf(Arc::new(function))?;
     }
+    Ok(())
 }
 
 fn span_signature() -> Signature {

@@ -2,24 +2,26 @@
 //!
 //! ```text
 //! arguments ─▶ session (tables, functions, memory) ─▶ query (statements, analyses) ─▶ output
-//!                                                          ▲
-//!                                                 prompt ──┘
+//!                                                          ▲        │
+//!                                                 prompt ──┘        └▶ cluster (workers)
 //! ```
 
 mod analyses;
 mod arguments;
+mod cluster;
 mod error;
 mod examples;
 mod functions;
 mod output;
 mod prompt;
 mod query;
+mod run_tables;
 mod schema;
 mod session;
 mod spans;
 mod tables;
 
-use arguments::Arguments;
+use arguments::{Arguments, Role};
 use clap::Parser;
 use error::QueryError;
 use session::Session;
@@ -48,6 +50,9 @@ fn run(arguments: &Arguments) -> Result<(), QueryError> {
         .build()
         .map_err(|error| QueryError::new(format!("cannot start threads: {error}")))?;
     let done = runtime.block_on(async {
+        if let Some(Role::Worker(worker)) = &arguments.role {
+            return cluster::serve(worker).await;
+        }
         let session = Session::open(arguments).await?;
         if arguments.schema {
             return schema::print(&session, arguments.output.json).await;

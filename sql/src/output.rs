@@ -5,6 +5,7 @@ mod text;
 
 use crate::arguments::OutputArguments;
 use crate::error::QueryError;
+use crate::session::Session;
 use cell::Cells;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -28,17 +29,6 @@ use std::sync::Arc;
 /// Rows that are printed where it is not said.
 const PRINTED_ROWS: usize = 1_000;
 
-/// What a query gives.
-pub(crate) struct Answer {
-    frame: DataFrame,
-}
-
-impl Answer {
-    pub(crate) fn of(frame: DataFrame) -> Self {
-        Self { frame }
-    }
-}
-
 impl OutputArguments {
     /// Whether a person reads it.
     pub(crate) fn is_for_people(&self) -> bool {
@@ -51,12 +41,11 @@ impl OutputArguments {
     }
 }
 
-/// Writes the rows of a query where `arguments` say.
+/// Writes the rows that a query gives where `arguments` say.
 ///
 /// # Errors
 /// What is wrong with the query, or with the place.
-pub(crate) async fn write(answer: Answer, arguments: &OutputArguments) -> Result<(), QueryError> {
-    let frame = answer.frame;
+pub(crate) async fn write(session: &Session, frame: DataFrame, arguments: &OutputArguments) -> Result<(), QueryError> {
     // What is said of a plan is no table of rows.
     let is_plan = matches!(frame.logical_plan(), LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
     let limit = arguments.rows().filter(|_| !is_plan);
@@ -66,7 +55,7 @@ pub(crate) async fn write(answer: Answer, arguments: &OutputArguments) -> Result
         Some(limit) => frame.limit(0, Some(limit.saturating_add(1)))?,
         None => frame,
     };
-    let rows = Rows { schema, stream: frame.execute_stream().await?, left: limit, is_complete: true };
+    let rows = Rows { schema, stream: session.rows(frame).await?, left: limit, is_complete: true };
     if let Some(file) = &arguments.parquet {
         return write_parquet(rows, file).await;
     }

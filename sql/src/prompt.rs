@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::examples::EXAMPLES;
 use crate::functions::FUNCTIONS;
 use crate::query;
-use crate::schema::table_text;
+use crate::schema::{table_text, tables_text};
 use crate::session::Session;
 use datafusion::catalog::TableProvider;
 use rustyline::completion::Completer;
@@ -71,14 +71,18 @@ const WORDS: [&str; 36] = [
 pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Result<(), QueryError> {
     let failed = |error: ReadlineError| QueryError::new(format!("cannot use the terminal: {error}"));
     let mut editor = Editor::new().map_err(failed)?;
-    editor.set_helper(Some(Words::of(session)));
+    editor.set_helper(Some(Words::of(session)?));
     let history = history_file();
     if let Some(history) = &history {
         // The first time there is none.
         let _ = editor.load_history(history);
     }
     let names: Vec<&str> = session.runs.iter().map(|run| run.name.as_str()).collect();
-    println!("SQL over {}. {} tables; .help says what else there is.", names.join(", "), session.tables.len());
+    println!(
+        "SQL over {}. {} tables; .help says what else there is.",
+        names.join(", "),
+        session.tables.names().count()
+    );
     loop {
         let line = match editor.readline("sql> ") {
             Ok(line) => line,
@@ -94,7 +98,10 @@ pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Re
         if let Some(command) = text.strip_prefix('.') {
             match command.trim_end_matches(';') {
                 "quit" | "exit" | "q" => break,
-                other => println!("{}", answer(session, other)),
+                other => match answer(session, other) {
+                    Ok(text) => println!("{text}"),
+                    Err(error) => error.report(false),
+                },
             }
             continue;
         }
@@ -113,18 +120,18 @@ pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Re
 }
 
 /// The answer to a word with a dot before it.
-fn answer(session: &Session, command: &str) -> String {
+fn answer(session: &Session, command: &str) -> Result<String, QueryError> {
     let mut words = command.split_whitespace();
-    match (words.next().unwrap_or_default(), words.next()) {
+    Ok(match (words.next().unwrap_or_default(), words.next()) {
         ("tables", _) => {
-            session.tables.iter().map(|(name, table)| format!("{name:12} {}", table.row)).collect::<Vec<_>>().join("\n")
+            let tables = session.tables.all()?.into_iter().map(|(name, table)| format!("{name:12} {}", table.row));
+            tables.collect::<Vec<_>>().join("\n")
         }
-        ("schema", Some(name)) => {
-            table_text(session, name).unwrap_or_else(|| format!("there is no table {name}: .tables lists them"))
-        }
-        ("schema", None) => {
-            session.tables.keys().filter_map(|name| table_text(session, name)).collect::<Vec<_>>().join("\n")
-        }
+        ("schema", Some(name)) => match session.tables.open(name)? {
+            Some(table) => table_text(name, &table),
+            None => format!("there is no table {name}: .tables lists them"),
+        },
+        ("schema", None) => tables_text(session)?,
         ("functions", _) => FUNCTIONS
             .iter()
             .map(|function| format!("{:32} {}", function.call, function.doc))
@@ -136,7 +143,7 @@ fn answer(session: &Session, command: &str) -> String {
             .collect::<Vec<_>>()
             .join("\n"),
         _ => HELP.to_string(),
-    }
+    })
 }
 
 fn history_file() -> Option<PathBuf> {
@@ -151,18 +158,17 @@ struct Words {
 }
 
 impl Words {
-    fn of(session: &Session) -> Self {
-        let columns = session
-            .tables
-            .values()
-            .flat_map(|table| table.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>());
+    fn of(session: &Session) -> Result<Self, QueryError> {
+        let schemas = session.tables.all()?.into_iter().map(|(_, table)| table.schema());
+        let columns =
+            schemas.flat_map(|schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>());
         let functions = FUNCTIONS.iter().map(|function| format!("{}(", function.name));
-        let tables = session.tables.keys().cloned();
+        let tables = session.tables.names().map(String::from);
         let mut known: Vec<String> =
             tables.chain(columns).chain(functions).chain(WORDS.iter().map(ToString::to_string)).collect();
         known.sort();
         known.dedup();
-        Self { known }
+        Ok(Self { known })
     }
 
     /// Where the word before `at` begins, and what it may become.

@@ -3,7 +3,7 @@
 use crate::analyses;
 use crate::arguments::OutputArguments;
 use crate::error::{QueryError, hint_of, place};
-use crate::output::{self, Answer};
+use crate::output;
 use crate::session::Session;
 use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -44,8 +44,8 @@ async fn run(session: &Session, text: &str, arguments: &OutputArguments) -> Resu
             Some((frame, results)) => {
                 // Only the last one has an answer that a program reads.
                 let answered = match at == last || is_for_people {
-                    true => output::write(Answer::of(frame), arguments).await,
-                    false => drained(frame).await,
+                    true => output::write(session, frame, arguments).await,
+                    false => drained(session, frame).await,
                 };
                 analyses::forget(session, &results);
                 answered?;
@@ -56,8 +56,8 @@ async fn run(session: &Session, text: &str, arguments: &OutputArguments) -> Resu
 }
 
 /// Carries a query out of which nobody reads the rows.
-async fn drained(frame: DataFrame) -> Result<(), QueryError> {
-    let mut rows = frame.execute_stream().await?;
+async fn drained(session: &Session, frame: DataFrame) -> Result<(), QueryError> {
+    let mut rows = session.rows(frame).await?;
     while let Some(batch) = rows.next().await {
         batch?;
     }
@@ -140,7 +140,7 @@ fn with_tables(session: &Session, error: DataFusionError) -> QueryError {
     }
     let missing = error.what.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     let Some(missing) = missing.and_then(|name| name.rsplit('.').next()).map(str::to_string) else { return error };
-    let names: Vec<&str> = session.tables.keys().map(String::as_str).collect();
+    let names: Vec<&str> = session.tables.names().collect();
     let hint = hint_of(&missing, &names);
     QueryError { what: format!("there is no table {missing}"), hint, ..error }
 }

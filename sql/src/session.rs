@@ -1,19 +1,29 @@
 //! What queries run in: the tables of the runs, functions, and limits.
 
 use crate::arguments::Arguments;
+use crate::cluster::Cluster;
 use crate::error::QueryError;
 use crate::functions;
-use crate::tables::RunTable;
+use crate::run_tables::RunTables;
+use datafusion::dataframe::DataFrame;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 /// Memory where the system does not say how much is free.
 const MEMORY_BYTES: u64 = 4 << 30;
+
+/// What stands before the name of a table, where it is written out.
+const CATALOG: &str = "stepscope";
+const SCHEMA: &str = "run";
 
 /// A run whose tables can be asked.
 #[derive(Clone, Debug)]
@@ -26,18 +36,31 @@ pub(crate) struct Run {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
+impl Run {
+    /// The ranks that its tables are of, in order.
+    pub(crate) fn ranks(&self) -> Vec<u32> {
+        let files = std::fs::read_dir(self.folder.join("slice")).into_iter().flatten().flatten();
+        let rank = |name: &str| name.strip_prefix("rank-")?.split(['-', '.']).next()?.parse().ok();
+        let ranks: BTreeSet<u32> = files.filter_map(|file| rank(&file.file_name().to_string_lossy())).collect();
+        ranks.into_iter().collect()
+    }
+}
+
 /// The tables of some runs, ready to be asked.
 pub(crate) struct Session {
     pub(crate) context: SessionContext,
     pub(crate) runs: Vec<Run>,
-    /// The tables by name, with what a row of each is.
-    pub(crate) tables: BTreeMap<String, Arc<RunTable>>,
+    pub(crate) tables: Arc<RunTables>,
     /// The program that runs analyses.
     pub(crate) stepscope: PathBuf,
     /// Bytes of memory that a query may take, where it was said.
     pub(crate) memory: Option<u64>,
     /// What it is told beside the analysis and the run.
     pub(crate) opened_with: Vec<String>,
+    /// Who answers queries; `None` for this process alone.
+    pub(crate) cluster: Option<Cluster>,
+    /// The analyses whose rows come by rank, and depend on no other rank.
+    by_rank: OnceCell<BTreeSet<String>>,
     /// Files of results of analyses; they go with the session.
     pub(crate) scratch: tempfile::TempDir,
 }
@@ -49,23 +72,28 @@ impl Session {
         let mut config = SessionConfig::new()
             .with_target_partitions(arguments.threads())
             .with_information_schema(true)
-            .with_default_catalog_and_schema("stepscope", "run");
+            .with_default_catalog_and_schema(CATALOG, SCHEMA);
         let options = config.options_mut();
         // A place for each error.
         options.sql_parser.collect_spans = true;
         options.execution.parquet.pushdown_filters = true;
         options.execution.parquet.reorder_filters = true;
-        let memory = arguments.memory.unwrap_or_else(|| free_bytes().map_or(MEMORY_BYTES, |free| free / 2));
-        let pool = FairSpillPool::new(usize::try_from(memory).unwrap_or(usize::MAX));
-        let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::OsTmpDirectory);
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).with_disk_manager_builder(disk);
-        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        let runs = runs(arguments);
-        let tables = tables(&runs)?;
-        for (name, table) in &tables {
-            context.register_table(name.as_str(), Arc::clone(table) as _)?;
-        }
-        functions::register(&context, &runs);
+        let cluster = Cluster::of(&arguments.cluster).await?;
+        let runs = runs(arguments, cluster.is_some())?;
+        let tables = Arc::new(RunTables::of(&runs)?);
+        let builder = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime_env(arguments.memory)?)
+            .with_default_features();
+        let builder = match &cluster {
+            Some(cluster) => cluster.plan_for(builder, &runs, &arguments.stepscope)?,
+            None => builder,
+        };
+        let mut state = builder.build();
+        functions::register(&mut state, &runs)?;
+        let context = SessionContext::new_with_state(state);
+        let catalog = context.catalog(CATALOG).ok_or_else(|| QueryError::new("the engine has no catalog"))?;
+        catalog.register_schema(SCHEMA, Arc::clone(&tables) as _)?;
         let scratch = tempfile::tempdir()
             .map_err(|error| QueryError::new(format!("cannot make a folder for temporary files: {error}")))?;
         Ok(Self {
@@ -75,13 +103,53 @@ impl Session {
             stepscope: arguments.stepscope.clone(),
             opened_with: arguments.opened_with.clone(),
             memory: arguments.memory,
+            cluster,
+            by_rank: OnceCell::new(),
             scratch,
         })
     }
+
+    /// The rows of a query.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) async fn rows(&self, frame: DataFrame) -> Result<SendableRecordBatchStream, QueryError> {
+        match &self.cluster {
+            Some(cluster) => cluster.rows(frame, self.scratch.path()).await,
+            None => Ok(frame.execute_stream().await?),
+        }
+    }
+
+    /// What the program that runs analyses says of each; nothing where it is not there.
+    pub(crate) async fn analyses(&self) -> Vec<Value> {
+        let listed = Command::new(&self.stepscope).args(["analyze", "--json"]).kill_on_drop(true).output().await;
+        listed.ok().and_then(|listed| serde_json::from_slice(&listed.stdout).ok()).unwrap_or_default()
+    }
+
+    /// Whether the rows of an analysis come by rank, and depend on no other rank.
+    pub(crate) async fn is_by_rank(&self, analysis: &str) -> bool {
+        let by_rank = || async {
+            let analyses = self.analyses().await.into_iter().filter(|analysis| analysis["is_by_rank"] == true);
+            analyses.filter_map(|analysis| analysis["name"].as_str().map(String::from)).collect()
+        };
+        self.by_rank.get_or_init(by_rank).await.contains(analysis)
+    }
 }
 
-/// The runs that are named, each with a name of its own.
-fn runs(arguments: &Arguments) -> Vec<Run> {
+/// What queries run in: no more memory than this, half of what is free where it is not said, and then the disk.
+///
+/// # Errors
+/// When there is no folder for temporary files.
+pub(crate) fn runtime_env(memory: Option<u64>) -> Result<Arc<RuntimeEnv>, QueryError> {
+    let memory = memory.unwrap_or_else(|| free_bytes().map_or(MEMORY_BYTES, |free| free / 2));
+    let pool = FairSpillPool::new(usize::try_from(memory).unwrap_or(usize::MAX));
+    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::OsTmpDirectory);
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).with_disk_manager_builder(disk);
+    Ok(runtime.build_arc()?)
+}
+
+/// The runs that are named, each with a name of its own. Others than this process need whole paths.
+fn runs(arguments: &Arguments, are_for_others: bool) -> Result<Vec<Run>, QueryError> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, (name, folder)) in arguments.runs.iter().enumerate() {
         let is_taken = |name: &str| runs.iter().any(|run| run.name == name);
@@ -91,44 +159,19 @@ fn runs(arguments: &Arguments) -> Vec<Run> {
             (1, _) => arguments.inputs.clone(),
             _ => arguments.inputs.get(at).cloned().into_iter().collect(),
         };
-        runs.push(Run { name, folder: folder.clone(), inputs });
+        let inputs = inputs.into_iter().map(|input| if are_for_others { whole(input) } else { Ok(input) });
+        runs.push(Run { name, folder: folder.clone(), inputs: inputs.collect::<Result<_, _>>()? });
     }
-    runs
+    Ok(runs)
 }
 
-/// The tables of the runs: a folder of Parquet files each.
-fn tables(runs: &[Run]) -> Result<BTreeMap<String, Arc<RunTable>>, QueryError> {
-    let mut files = BTreeMap::<String, Vec<(String, PathBuf)>>::new();
-    for run in runs {
-        let failed = |error: std::io::Error| {
-            QueryError::new(format!("cannot read the tables: {error}")).at(run.folder.display().to_string())
-        };
-        for table in sorted(&run.folder).map_err(failed)? {
-            let name = table.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if !table.is_dir() || name.starts_with('.') {
-                continue;
-            }
-            let parquet = sorted(&table).map_err(failed)?.into_iter().filter(|file| is_parquet(file));
-            files.entry(name).or_default().extend(parquet.map(|file| (run.name.clone(), file)));
-        }
+/// A path of this machine from its root on; an address as it is.
+fn whole(path: PathBuf) -> Result<PathBuf, QueryError> {
+    if path.to_string_lossy().contains("://") {
+        return Ok(path);
     }
-    files.retain(|_, files| !files.is_empty());
-    if files.is_empty() {
-        let folder = runs.first().map(|run| run.folder.display().to_string()).unwrap_or_default();
-        return Err(QueryError::new("there are no tables").at(folder).hint("stepscope sql RUN makes them"));
-    }
-    let opened = files.into_iter().map(|(name, files)| Ok((name, Arc::new(RunTable::open(&files)?))));
-    opened.collect()
-}
-
-fn is_parquet(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "parquet")
-}
-
-fn sorted(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-    entries.sort();
-    Ok(entries)
+    let failed = |error| QueryError::new(format!("cannot find out where this is: {error}"));
+    std::path::absolute(&path).map_err(|error| failed(error).at(path.display().to_string()))
 }
 
 /// Bytes of memory that the system has free, as it says.

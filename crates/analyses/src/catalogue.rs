@@ -69,6 +69,13 @@ pub enum Needs {
     Steps,
 }
 
+impl Needs {
+    /// Whether the rows come by rank, and those of a rank depend on no other.
+    pub fn is_by_rank(self) -> bool {
+        matches!(self, Self::EachRank | Self::EachRankKept)
+    }
+}
+
 impl Analysis {
     /// The entry of an analysis without options; the catalogue adds its name and its source.
     pub(crate) const fn of(run: fn(&AnalysisContext<'_>) -> Outcome) -> Self {

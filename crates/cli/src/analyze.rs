@@ -12,7 +12,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::report::AdviceRow;
 use stepscope_engine::{
-    self as engine, Column, EngineError, Envelope, OptionTexts, finding_rows, text_table, to_csv, unit_word,
+    self as engine, Column, EngineError, Envelope, OpenedRun, OptionTexts, Selection, Trace, finding_rows, text_table,
+    to_csv, unit_word,
 };
 use stepscope_export as export;
 
@@ -58,8 +59,8 @@ pub(crate) struct AnalyzeArguments {
     /// Order by this column: the largest numbers first, texts from A to Z
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
-    /// Print what each column of the analysis means; needs no run
-    #[arg(long, conflicts_with_all = ["json", "csv", "markdown", "parquet", "sort", "limit"])]
+    /// Print what each column of the analysis means; needs no run. With --parquet, a file with the columns and without rows
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
     columns: bool,
     /// Only the first N rows
     #[arg(long, value_name = "N")]
@@ -97,6 +98,12 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         top: arguments.top.clone(),
     };
     let selection = engine::with_options(analysis, arguments.part.selection()?, &texts)?;
+    if let (true, Some(file)) = (arguments.columns, &arguments.parquet) {
+        let of_nothing = engine::with_options(analysis, Selection::default(), &texts)?;
+        let envelope = OpenedRun::of(Trace::default()).analyze(analysis, &of_nothing)?;
+        export::Destination::write(file, |out| export::write_result(&envelope, out))?;
+        return Ok(0);
+    }
     if arguments.columns {
         deliver(&columns_text(&analysis.columns(&selection), line_width()), arguments.output.as_deref())?;
         return Ok(0);
@@ -149,8 +156,10 @@ fn about_name(error: EngineError, name: &str) -> Failure {
 
 /// Every analysis with its definition, as JSON.
 fn list_json() -> String {
-    let analyses = engine::list_analyses().into_iter();
-    let analyses = analyses.map(|(name, definition)| serde_json::json!({"name": name, "definition": definition}));
+    let analyses = engine::catalogue().iter().map(|analysis| {
+        let (name, definition, is_by_rank) = (analysis.name, analysis.definition(), analysis.needs.is_by_rank());
+        serde_json::json!({"name": name, "definition": definition, "is_by_rank": is_by_rank})
+    });
     format!("{}\n", serde_json::Value::from_iter(analyses))
 }
 

@@ -21,7 +21,8 @@ Examples:
   stepscope sql trace.json.gz                      a prompt; .help says what else there is
   stepscope sql runs/a runs/b -f question.sql --csv > answer.csv
   stepscope sql runs/a \"select * from operators(group_by => 'module')\"
-  stepscope sql runs/a --schema                    tables, columns, functions")]
+  stepscope sql runs/a --schema                    tables, columns, functions
+  stepscope sql runs/a --cluster node1:7700,node2:7700 --tls-authority ca.pem \"select count(*) from op\"")]
 pub(crate) struct SqlArguments {
     /// A run folder, a trace file, a folder of the traces of ranks, or a folder of tables; then SQL, in one argument
     #[arg(value_name = "RUN… SQL", required = true, num_args = 1..)]
@@ -50,6 +51,18 @@ pub(crate) struct SqlArguments {
     /// Threads that work on a query; as many as there are processors, where it is not said
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Workers that answer together; stepscope-sql worker --listen HOST:PORT is one. They see the run at the same path
+    #[arg(long, value_name = "HOST:PORT,…")]
+    cluster: Option<OsString>,
+    /// Bytes of a table for a thread of a worker, as in 16MiB
+    #[arg(long, value_name = "SIZE", requires = "cluster")]
+    part: Option<OsString>,
+    /// The token that workers are asked with; else that of STEPSCOPE_CLUSTER_TOKEN
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    token_file: Option<OsString>,
+    /// The certificate that workers are checked by, as PEM; with it, they are spoken to with TLS
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    tls_authority: Option<OsString>,
     #[command(flatten)]
     joined: JoinArguments,
     #[command(flatten)]
@@ -104,6 +117,13 @@ impl SqlArguments {
         self.parquet.iter().for_each(|file| add("--parquet", file.into()));
         self.limit.iter().for_each(|rows| add("--limit", rows.to_string().into()));
         self.threads.iter().for_each(|threads| add("--threads", threads.to_string().into()));
+        let of_cluster = [
+            ("--cluster", &self.cluster),
+            ("--part", &self.part),
+            ("--token-file", &self.token_file),
+            ("--tls-authority", &self.tls_authority),
+        ];
+        of_cluster.iter().for_each(|(name, value)| value.iter().for_each(|value| add(name, value.clone())));
         self.memory.bytes().iter().for_each(|bytes| add("--memory", bytes.to_string().into()));
         passed
     }

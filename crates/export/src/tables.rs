@@ -16,7 +16,7 @@ pub use kept::{KeptTables, kept_tables};
 use sheet::Sheet;
 pub(crate) use sheet::plain_error;
 use source::Source;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use stepscope_engine::{OpenedRun, Ranks, each};
 use stepscope_trace::Trace;
@@ -88,14 +88,15 @@ pub fn table_descriptions() -> Vec<TableDescription> {
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn write_slices(trace: &Trace, out: &mut (dyn Write + Send)) -> std::io::Result<()> {
+pub fn write_slices(trace: &Trace, out: &mut (dyn Write + Send)) -> io::Result<()> {
     let source = Source::new(trace);
     slices::slice(&source).write_all(trace, out)
 }
 
 /// Writes every table of a run, or of some of its ranks, as `TABLE/rank-R.parquet` into the folder `path`, which is made
 /// when it is not there. Of a run of many files, one rank after the other is then in memory. The folder appears with all
-/// of them or not at all; in one that is there, each table is replaced by itself. Gives the number of slices.
+/// of them or not at all. In one that is there, each table is replaced by itself; where only some ranks are asked for, their
+/// files alone, so that several processes can write the tables of a run together. Gives the number of slices.
 ///
 /// # Errors
 /// What the readers say of the files; [`ExportError::Write`].
@@ -105,30 +106,56 @@ pub fn write_tables(run: &OpenedRun, ranks: &Ranks, path: &Path) -> Result<u64, 
         // A store has no folders: what begins with the same name is one.
         return write_all(run, ranks, path);
     }
-    let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
     let beside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
     std::fs::create_dir(&beside).map_err(failed)?;
     let written = write_all(run, ranks, &beside);
-    let finished = written.and_then(|slices| moved(&beside, path).map_err(failed).map(|()| slices));
+    let finished = written.and_then(|slices| moved(&beside, path, ranks).map_err(failed).map(|()| slices));
     // What is left of it is of no use; a failure that led here is told.
     let _ = std::fs::remove_dir_all(&beside);
     finished
 }
 
-/// Gives what lies in `from` its place in `to`.
-fn moved(from: &Path, to: &Path) -> std::io::Result<()> {
-    if !to.exists() {
-        return std::fs::rename(from, to);
+/// Gives what lies in `from`, the tables of `ranks`, its place in `to`.
+fn moved(from: &Path, to: &Path, ranks: &Ranks) -> io::Result<()> {
+    if let Some(done) = took_place(from, to) {
+        return done;
     }
     for table in std::fs::read_dir(from)? {
         let table = table?;
-        let place = to.join(table.file_name());
-        if place.is_dir() {
+        let (table, place) = (table.path(), to.join(table.file_name()));
+        if ranks.are_all() && place.is_dir() {
             std::fs::remove_dir_all(&place)?;
         }
-        std::fs::rename(table.path(), place)?;
+        match took_place(&table, &place) {
+            Some(done) => done?,
+            None => moved_files(&table, &place, ranks)?,
+        }
     }
     Ok(())
+}
+
+/// Gives a folder its place; `None` where another one has it, with something in it.
+fn took_place(from: &Path, to: &Path) -> Option<io::Result<()>> {
+    match std::fs::rename(from, to) {
+        Err(_) if to.is_dir() => None,
+        done => Some(done),
+    }
+}
+
+/// Gives the files of a table their places among those of other ranks.
+fn moved_files(from: &Path, to: &Path, ranks: &Ranks) -> io::Result<()> {
+    for earlier in std::fs::read_dir(to)? {
+        let name = earlier?.file_name();
+        let is_replaced = rank_of(Path::new(&name)).is_some_and(|rank| ranks.has(rank));
+        if is_replaced && !from.join(&name).exists() {
+            std::fs::remove_file(to.join(&name))?;
+        }
+    }
+    std::fs::read_dir(from)?.try_for_each(|file| {
+        let file = file?;
+        std::fs::rename(file.path(), to.join(file.file_name()))
+    })
 }
 
 fn write_all(run: &OpenedRun, ranks: &Ranks, folder: &Path) -> Result<u64, ExportError> {
@@ -192,6 +219,11 @@ fn file_name(rank: Option<u32>, number: u32) -> PathBuf {
         (Some(rank), 0) => format!("rank-{rank}.parquet").into(),
         (Some(rank), number) => format!("rank-{rank}-{number}.parquet").into(),
     }
+}
+
+/// The rank that a file is of, by its name.
+fn rank_of(file: &Path) -> Option<u32> {
+    file.file_stem()?.to_str()?.strip_prefix("rank-")?.split('-').next()?.parse().ok()
 }
 
 #[cfg(test)]

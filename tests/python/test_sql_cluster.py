@@ -1,0 +1,355 @@
+"""Queries that several workers answer: real processes, with the same rows as one process, and what happens when they die."""
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import runs
+
+PROGRAM = os.environ.get("STEPSCOPE_SQL", "")
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+TOKEN = "a-token-that-only-tests-have"
+OTHER_TOKEN = "a-token-that-nobody-else-has"
+# So that the few rows of the fixtures are read by all workers.
+SMALL_PARTS = ["--part", "1kB"]
+
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+
+# Takes until it is ended.
+SLOW = (
+    "select sum((a.slice + b.slice + c.slice) % 7) as n from slice a "
+    "join slice b on a.kind = b.kind join slice c on b.kind = c.kind"
+)
+
+QUERIES = {
+    "a table as it is": "select rank, slice, name, start_ns, dur_ns from slice order by rank, slice",
+    "groups": "select run, rank, name, count(*) as n, sum(self_ns) as ns, min(start_ns) as first from op "
+    "group by run, rank, name order by rank, ns desc, name",
+    "a join": "select o.name, count(*) as n, sum(i.dur_ns) as ns from op i join slice o on i.parent = o.slice "
+    "group by o.name order by n desc, o.name",
+    "spans": "select rank, busy_ns(start_ns, dur_ns) as ns, span_ns(span_union(start_ns, dur_ns)) as same from op "
+    "group by rank order by rank",
+    "steps of moments": "select rank, step_of(rank, start_ns) as step, count(*) as n, max(rank_of(slice)) as of from op "
+    "group by rank, step_of(rank, start_ns) order by rank, step",
+    "a window": "select rank, name, row_number() over (partition by rank order by dur_ns desc, slice) as place from op "
+    "order by rank, place limit 50",
+    "the most of each rank": "select distinct on (rank) rank, name, dur_ns from op order by rank, dur_ns desc, name",
+    "a subquery": "select count(*) as n from op where dur_ns > (select avg(dur_ns) from op)",
+    "a union": "select 'op' as kind, count(*) as n from op union all select 'step', count(*) from step order by kind",
+    "an analysis of all ranks": "select name, count, host_self_ns from operators() order by host_self_ns desc, name",
+    "an analysis of each rank": "select * from critical_path() order by rank, step, start_ns",
+    "an analysis of all steps": "select * from step_breakdown() order by rank, step, source",
+    "two analyses": "select rank, count(*) as n, (select count(*) from operators(rank => 1)) as all_of_one "
+    "from collectives() group by rank order by rank",
+    "no row": "select name from op where rank = 77 order by name",
+    "the schema": "select table_name from information_schema.tables where table_schema = 'run' order by table_name",
+}
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """The ranks of a job, whose tables are kept."""
+    folder = tmp_path_factory.mktemp("job")
+    subprocess.run(["cp", "-r", FIXTURES / "ddp-cpu", folder], check=True)
+    runs.stepscope("sql", folder / "ddp-cpu", "select 1", env=environment())
+    return folder / "ddp-cpu"
+
+
+def environment(token=TOKEN, **changes):
+    return runs.environment(STEPSCOPE_SQL=PROGRAM, STEPSCOPE_CLUSTER_TOKEN=token, **changes)
+
+
+class Worker:
+    """A worker that listens at a port, of this machine alone unless it is told otherwise."""
+
+    def __init__(self, *words, port=0, env=None, stepscope=runs.COMMAND):
+        command = [
+            PROGRAM,
+            "worker",
+            "--listen",
+            f"127.0.0.1:{port}",
+            "--threads",
+            "2",
+            "--stepscope",
+            stepscope,
+            *words,
+        ]
+        self.process = subprocess.Popen(command, env=env or environment(), stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().removeprefix("listening at ").strip()
+        assert self.address, self.process.wait()
+        self.port = int(self.address.rsplit(":", 1)[1])
+
+    def end(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def cpu_seconds(self):
+        """How long it has computed, with what it started."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(int(field) for field in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def workers(count, *words, **options):
+    with ExitStack() as stack:
+        started = []
+        for _ in range(count):
+            worker = Worker(*words, **options)
+            stack.callback(lambda worker=worker: worker.process.poll() is None and worker.end())
+            started.append(worker)
+        yield started
+
+
+def cluster(*of):
+    return ["--cluster", ",".join(worker if isinstance(worker, str) else worker.address for worker in of)]
+
+
+def ask(job, query, *words, env=None):
+    """The rows of a query, and what is said of it."""
+    command = ["sql", job, query, "--json", "--limit", "1000000", *words]
+    told = runs.run(runs.COMMAND, *command, env=env or environment())
+    assert told.returncode == 0, told.stdout + told.stderr
+    answer = json.loads(told.stdout)
+    return [column["name"] for column in answer["columns"]], answer["rows"], told.stderr
+
+
+def fails(job, query, *words, env=None):
+    told = runs.run(runs.COMMAND, "sql", job, query, *words, env=env or environment())
+    assert told.returncode == 1, told.stdout + told.stderr
+    assert "panicked" not in told.stderr
+    return told.stderr
+
+
+def wait_until(is_so, seconds=60):
+    """Until something is so, which it must be at last."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "this never came"
+        time.sleep(0.05)
+
+
+def starts_to_compute(*of):
+    """Waits until workers have had work for a while."""
+    before = [worker.cpu_seconds() for worker in of]
+    wait_until(lambda: any(worker.cpu_seconds() > was + 0.3 for worker, was in zip(of, before, strict=True)))
+
+
+def rests(*of):
+    """Waits until no worker computes any more."""
+
+    def is_resting():
+        before = [worker.cpu_seconds() for worker in of]
+        time.sleep(0.5)
+        return all(worker.cpu_seconds() <= was + 0.02 for worker, was in zip(of, before, strict=True))
+
+    wait_until(is_resting)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_rows_are_those_of_one_process(job, count):
+    with workers(count) as started:
+        for name, query in QUERIES.items():
+            names, rows, said = ask(job, query, *cluster(*started), *SMALL_PARTS)
+            assert (names, rows) == ask(job, query)[:2], name
+            assert said == "", name
+        if count > 1:
+            assert min(worker.cpu_seconds() for worker in started) > 0.02
+
+
+def test_a_plan_says_who_does_what(job):
+    with workers(2) as started:
+        plan = runs.stepscope(
+            "sql", job, f"explain {QUERIES['groups']}", *cluster(*started), *SMALL_PARTS, env=environment()
+        ).stdout
+        assert "DistributedExec" in plan and "tasks=2" in plan, plan
+        plan = runs.stepscope(
+            "sql", job, "explain select * from critical_path()", *cluster(*started), env=environment()
+        ).stdout
+        assert "--rank=0]" in plan and "--rank=1]" in plan, plan
+
+
+def test_a_worker_that_is_killed_in_the_middle_is_done_without(job, tmp_path):
+    # The first part of an analysis that is begun never ends, and says which worker has it.
+    begun = tmp_path / "begun"
+    program = tmp_path / "stepscope"
+    program.write_text(
+        f"#!/bin/sh\nif (set -C; : > {begun}.lock) 2>/dev/null; then echo $PPID > {begun}.writing; "
+        f'mv {begun}.writing {begun}; exec sleep 1000; fi\nexec {runs.COMMAND} "$@"\n'
+    )
+    program.chmod(0o755)
+    query = "select *, (select count(*) from op) as ops from critical_path() order by rank, step, start_ns"
+    expected = ask(job, query)
+    with workers(3, stepscope=program) as started:
+        command = [runs.COMMAND, "sql", job, query, "--json", *cluster(*started), *SMALL_PARTS]
+        client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(begun.exists)
+        [lost] = [worker for worker in started if worker.process.pid == int(begun.read_text())]
+        lost.end()
+        out, said = client.communicate(timeout=120)
+        assert client.returncode == 0, said
+        assert json.loads(out)["rows"] == expected[1]
+        assert said == f"warning: worker {lost.address} was lost; the query is asked again, of 2 workers\n"
+
+
+def test_a_worker_that_comes_later_is_asked(job):
+    with workers(1) as [first]:
+        with workers(1) as [gone]:
+            port = gone.port
+        absent = f"127.0.0.1:{port}"
+        names, rows, said = ask(job, QUERIES["groups"], *cluster(first, absent), *SMALL_PARTS)
+        assert f"worker {absent} does not answer, and is left out" in said
+        with workers(1, port=port) as [second]:
+            before = second.cpu_seconds()
+            assert ask(job, QUERIES["groups"], *cluster(first, second), *SMALL_PARTS) == (names, rows, "")
+            assert second.cpu_seconds() >= before
+        said = fails(job, "select 1", *cluster(absent))
+        assert "no worker answers" in said and absent in said and "stepscope-sql worker --listen" in said
+
+
+def test_a_worker_without_memory_says_so_or_uses_its_disk(job):
+    with workers(2, "--memory", "200kB") as started:
+        query = "select slice, name, dur_ns from slice order by name desc, slice"
+        told = runs.run(runs.COMMAND, "sql", job, query, "--json", *cluster(*started), *SMALL_PARTS, env=environment())
+        if told.returncode:
+            assert "not enough memory" in told.stdout and "--memory" in told.stdout, told.stdout
+        else:
+            assert json.loads(told.stdout)["rows"] == ask(job, query, "--limit", "1000")[1][:1000]
+        # Whatever came of it, the next question is answered.
+        assert ask(job, QUERIES["spans"], *cluster(*started))[1] == ask(job, QUERIES["spans"])[1]
+
+
+def test_two_clients_are_answered_at_once(job):
+    with workers(2) as started:
+        words = [*cluster(*started), *SMALL_PARTS]
+        expected = {name: ask(job, query)[1] for name, query in QUERIES.items()}
+        clients = {
+            name: subprocess.Popen(
+                [runs.COMMAND, "sql", job, query, "--json", "--limit", "1000000", *words],
+                env=environment(),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for name, query in list(QUERIES.items())[:6]
+        }
+        for name, client in clients.items():
+            assert json.loads(client.communicate(timeout=120)[0])["rows"] == expected[name], name
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_query_that_is_ended_is_ended_at_workers(job, how):
+    with workers(2) as started:
+        command = [runs.COMMAND, "sql", job, SLOW, *cluster(*started), *SMALL_PARTS]
+        client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        starts_to_compute(*started)
+        client.send_signal(how)
+        client.communicate()
+        assert client.returncode == (130 if how == signal.SIGINT else -how)
+        rests(*started)
+        assert ask(job, QUERIES["spans"], *cluster(*started))[1] == ask(job, QUERIES["spans"])[1]
+
+
+def test_who_has_no_token_is_refused(job):
+    with workers(1) as [worker]:
+        said = fails(job, "select 1", *cluster(worker), env=environment(token=OTHER_TOKEN))
+        assert "the worker has another token" in said and worker.address in said
+        said = fails(job, "select 1", *cluster(worker), env=environment(token=""))
+        assert "workers need a token" in said and "/dev/urandom" in said
+        assert "16 letters" in fails(job, "select 1", *cluster(worker), env=environment(token="short"))
+    for words, why in {
+        ("--listen", "0.0.0.0:0"): "other machines are answered with TLS alone",
+        ("--listen", "nowhere"): "no address to listen at",
+    }.items():
+        told = runs.run(PROGRAM, "worker", *words, env=environment())
+        assert told.returncode == 1 and why in told.stderr, told.stderr
+    assert "reached with TLS alone" in fails(job, "select 1", "--cluster", "192.0.2.1:7700")
+    assert "write HOST:PORT" in fails(job, "select 1", "--cluster", "localhost")
+
+
+def test_workers_speak_tls(job, tmp_path):
+    certificates(tmp_path)
+    own = ["--tls-authority", tmp_path / "ca.pem"]
+    tls = ["--tls-certificate", tmp_path / "worker.pem", "--tls-key", tmp_path / "worker.key", *own]
+    with workers(2, *tls) as started:
+        names = [f"localhost:{worker.port}" for worker in started]
+        _, rows, said = ask(job, QUERIES["a join"], *cluster(*names), *SMALL_PARTS, *own)
+        assert (rows, said) == (ask(job, QUERIES["a join"])[1], "")
+        # What passes is no plain text, and the certificate is looked at.
+        context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        plain = socket.create_connection(("localhost", started[0].port))
+        with context.wrap_socket(plain, server_hostname="localhost") as wrapped:
+            assert wrapped.version() in ("TLSv1.3", "TLSv1.2")
+        assert "no worker answers" in fails(job, "select 1", *cluster(*names))
+        (tmp_path / "other").mkdir()
+        certificates(tmp_path / "other")
+        said = fails(job, "select 1", *cluster(*names), "--tls-authority", tmp_path / "other" / "ca.pem")
+        assert "no worker answers" in said and "certificate" in said
+
+
+def certificates(folder):
+    """A certificate for localhost, and that of who vouches for it."""
+
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+    )
+    openssl(
+        "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", "worker.key", "-out", "worker.csr"
+    )
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "worker.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        "names",
+        "-out",
+        "worker.pem",
+    )
+
+
+def test_what_is_wrong_with_a_query_or_its_files_is_told(job, tmp_path):
+    with workers(2) as started:
+        words = [*cluster(*started), *SMALL_PARTS]
+        said = fails(job, "select nam from op", *words)
+        assert "line 1, column 8" in said and "name" in said
+        said = fails(job, "select * from step_breakdown(rank => 77)", *words)
+        assert "step_breakdown" in said and "77" in said
+        said = fails(job, "select 1/(rank - rank) as n from op", *words)
+        assert "divide by zero" in said.lower()
+        runs.stepscope("convert", job, "-o", f"{tmp_path}/tables/")
+        table = tmp_path / "tables" / "slice" / "rank-0.parquet"
+        table.write_bytes(table.read_bytes()[:5000])
+        assert "rank-0.parquet" in fails(tmp_path / "tables", "select * from slice", *words)
+    with workers(2, stepscope="/no/such/program") as started:
+        said = fails(job, "select * from critical_path()", *cluster(*started))
+        assert "cannot start /no/such/program" in said
