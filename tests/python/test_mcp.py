@@ -22,7 +22,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORDED = FIXTURES / "loader-cpu"
 RANKS = FIXTURES / "ddp-cpu"
 GPU = FIXTURES / "kineto" / "a100_alexnet_sync.json.gz"
-TOOLS = ["verdict", "explain", "slowest", "lines", "compare", "table", "analyses"]
+TOOLS = ["verdict", "explain", "slowest", "lines", "compare", "table", "sql", "analyses"]
 KINDS = {
     "operators": "operators",
     "kernels": "kernels",
@@ -64,12 +64,12 @@ def plain(arguments):
     return {name: str(value) if isinstance(value, Path) else value for name, value in arguments.items()}
 
 
-def with_server(ask, *arguments):
-    """What ``ask`` makes of a server that was started with these arguments."""
+def with_server(ask, *arguments, **environment):
+    """What ``ask`` makes of a server that was started with these arguments, in an environment changed by the keywords."""
 
     async def main():
         server = mcp.StdioServerParameters(
-            command=runs.COMMAND, args=["mcp", *map(str, arguments)], env=runs.environment()
+            command=runs.COMMAND, args=["mcp", *map(str, arguments)], env=runs.environment(**environment)
         )
         async with mcp.Client(server) as client:
             return await ask(Client(client))

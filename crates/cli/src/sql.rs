@@ -7,7 +7,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use stepscope_engine::{find_sql, find_stepscope, paths_of};
+use stepscope_engine::{paths_of, sql_command};
 use stepscope_export::kept_tables;
 
 /// Ask any question about runs or trace files, in SQL
@@ -74,36 +74,24 @@ const MISSING: i32 = 127;
 
 /// Carries `stepscope sql` out.
 pub(crate) fn sql(arguments: &SqlArguments) -> Ending {
-    let Some(program) = find_sql() else {
+    let options = arguments.memory.with(arguments.joined.options());
+    let Some(mut command) = sql_command(&options) else {
         let failure = Failure::new("queries need a program that is not installed: stepscope-sql");
         return Err(failure.hint("pip install 'stepscope[sql]'").code(MISSING));
     };
     let (runs, text) = runs_and_text(&arguments.words);
-    let mut command = Command::new(&program);
-    let options = arguments.memory.with(arguments.joined.options());
     for inputs in each_run(runs, arguments.joined.is_one_job()) {
         let inputs: Vec<PathBuf> = inputs.iter().map(PathBuf::from).collect();
         let paths = paths_of(&inputs)?;
         let kept = kept_tables(&paths, &options, || opening::open(&inputs, &options))?;
-        let mut named = OsString::from(format!("--tables={}=", name_of(&paths).replace('=', "_")));
-        named.push(&kept.folder);
-        command.arg(named);
         // As they were named: a pattern is one run.
-        command.args(inputs.iter().map(|input| {
-            let mut named = OsString::from("--input=");
-            named.push(input);
-            named
-        }));
+        command.args(kept.told(&name_of(&paths), &inputs));
     }
-    if let Some(stepscope) = find_stepscope() {
-        command.arg("--stepscope").arg(stepscope);
-    }
-    command.args(options.spelled().into_iter().map(|argument| format!("--opened-with={argument}")));
     command.args(arguments.passed_on());
     if let Some(text) = text {
         command.arg("--").arg(text);
     }
-    start(command, &program)
+    start(command)
 }
 
 impl SqlArguments {
@@ -154,16 +142,17 @@ fn name_of(paths: &[PathBuf]) -> String {
 
 /// Becomes the other program.
 #[cfg(unix)]
-fn start(mut command: Command, program: &Path) -> Ending {
+fn start(mut command: Command) -> Ending {
     use std::os::unix::process::CommandExt;
     let error = command.exec();
-    Err(Failure::file("cannot start the program that runs SQL", program, &error))
+    Err(Failure::file("cannot start the program that runs SQL", command.get_program().as_ref(), &error))
 }
 
 /// Runs the other program.
 #[cfg(not(unix))]
-fn start(mut command: Command, program: &Path) -> Ending {
+fn start(mut command: Command) -> Ending {
     let status = command.status();
+    let program = Path::new(command.get_program());
     let status = status.map_err(|error| Failure::file("cannot start the program that runs SQL", program, &error))?;
     Ok(status.code().unwrap_or(1))
 }

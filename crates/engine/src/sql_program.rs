@@ -1,7 +1,9 @@
 //! Where the program is that runs SQL. It is a program of its own, so that only who needs SQL has to install it.
 
+use crate::OpenOptions;
 use std::env::{self, consts::EXE_SUFFIX};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Names the program, whatever else is there.
 const VARIABLE: &str = "STEPSCOPE_SQL";
@@ -16,6 +18,17 @@ pub fn find_sql() -> Option<PathBuf> {
 /// The program `stepscope` itself, which another one can call. Where Python runs it, it is the one beside Python.
 pub fn find_stepscope() -> Option<PathBuf> {
     found("stepscope", folders())
+}
+
+/// The beginning of a call of `stepscope-sql`: how it runs analyses of runs that are opened in this way. `None` where it is
+/// not installed.
+pub fn sql_command(options: &OpenOptions) -> Option<Command> {
+    let mut command = Command::new(find_sql()?);
+    if let Some(stepscope) = find_stepscope() {
+        command.arg("--stepscope").arg(stepscope);
+    }
+    command.args(options.spelled().into_iter().map(|argument| format!("--opened-with={argument}")));
+    Some(command)
 }
 
 /// Where programs are looked for, the best place first.

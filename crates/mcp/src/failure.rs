@@ -1,10 +1,11 @@
 //! Why a tool gives no answer: what, where, and what to do, as JSON.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stepscope_engine::EngineError;
+use stepscope_export::ExportError;
 
 /// A call that cannot be answered.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     what: String,
     #[serde(rename = "where")]
@@ -47,5 +48,14 @@ impl From<EngineError> for Failure {
             error => error.gib_needed().map(more_memory).or_else(|| error.hint()),
         };
         Self { what: error.to_string(), location: error.place(), hint }
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Read(error) => error.into(),
+            error => Self { what: error.to_string(), location: None, hint: error.hint() },
+        }
     }
 }

@@ -6,6 +6,7 @@
 //!                      ├────▶ verdict     a run in 2 KB
 //!                      ├────▶ explain     one answer in full
 //!                      ├────▶ pages       rows of any analysis, with how many there are
+//!                      ├────▶ sql         rows of any question
 //!                      └────▶ comparison  two runs
 //! ```
 //!
@@ -21,6 +22,7 @@ mod runs;
 mod schema;
 mod serve;
 mod slowest;
+mod sql;
 #[cfg(test)]
 mod tests;
 mod tools;

@@ -13,13 +13,13 @@ use stepscope_engine::{
 };
 
 /// Rows unless another number is asked for.
-const ROWS: usize = 20;
+pub(crate) const ROWS: usize = 20;
 /// Rows at most.
 pub(crate) const MAX_ROWS: usize = 200;
 /// Bytes that rows take at most; one row is told in any case.
 pub(crate) const MAX_BYTES: usize = 24 << 10;
 /// Bytes of a text, unless whole ones are asked for.
-const MAX_TEXT_BYTES: usize = 300;
+pub(crate) const MAX_TEXT_BYTES: usize = 300;
 
 /// What of a result is asked for.
 #[derive(Clone, Debug, Default)]

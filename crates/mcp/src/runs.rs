@@ -3,9 +3,11 @@
 use crate::failure::Failure;
 use crate::serve::Options;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Progress, paths_of, printable};
+use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Progress, paths_of, printable, sql_command};
+use stepscope_export::kept_tables;
 
 /// Runs that stay open: those asked for last.
 const MAX_RUNS: usize = 4;
@@ -107,6 +109,21 @@ impl Runs {
         }
         self.let_go();
         Ok(read?.run)
+    }
+
+    /// The program that answers SQL on the run called `name`, which has its tables; they are made when they are not kept.
+    ///
+    /// # Errors
+    /// As [`Runs::get`]; when the program is not installed, or tables can be kept nowhere.
+    pub(crate) fn sql_command(&self, name: Option<&str>) -> Result<Command, Failure> {
+        let paths = self.paths(name)?;
+        let mut command = sql_command(&self.open).ok_or_else(|| {
+            Failure::new("queries need a program that is not installed").hint("pip install 'stepscope[sql]'")
+        })?;
+        let kept = kept_tables(&paths, &self.open, || OpenedRun::open(&paths, &self.open, &Progress::default()))?;
+        let name = paths.first().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
+        command.args(kept.told(name.as_deref().unwrap_or("run"), &paths));
+        Ok(command)
     }
 
     fn read(&self, paths: &[PathBuf]) -> Result<Read, EngineError> {

@@ -7,6 +7,7 @@ use crate::pages::{Asked, Page, analyses};
 use crate::runs::Runs;
 use crate::schema::schema_of;
 use crate::slowest::{What, slowest};
+use crate::sql::sql;
 use crate::verdict::verdict;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::{self, JsonSchema};
@@ -24,7 +25,7 @@ struct Known {
     call: fn(&Runs, JsonObject) -> Result<String, Failure>,
 }
 
-const TOOLS: [Known; 7] = [
+const TOOLS: [Known; 8] = [
     Known {
         name: "verdict",
         says: "What slows a run down, in at most 2 KB: the first answers, most gain first, with id, place (rank, line, \
@@ -91,6 +92,15 @@ const TOOLS: [Known; 7] = [
             let run = runs.get(arguments.run.as_deref())?;
             let analysis = arguments.analysis.clone();
             Ok(Page::of(&run, &analysis, &arguments.asked())?.to_json())
+        },
+    },
+    Known {
+        name: "sql",
+        says: "Rows of a query over the tables of a run; without a query, the tables with their columns. It only reads.",
+        schema: schema_of::<SqlArguments>,
+        call: |runs, arguments| {
+            let SqlArguments { run, query, limit } = parsed::<SqlArguments>(arguments)?;
+            sql(runs, run.as_deref(), query.as_deref(), limit)
         },
     },
     Known {
@@ -174,6 +184,16 @@ impl TableArguments {
             offset: self.offset.unwrap_or(0),
         }
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SqlArguments {
+    run: Option<String>,
+    /// One select, as in: select name, sum(self_ns) as ns from op group by name order by ns desc
+    query: Option<String>,
+    /// Default 20, at most 200
+    limit: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -3,18 +3,18 @@
 use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::run::Run;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use stepscope_engine::{OpenedRun, Progress};
-use stepscope_export::kept_tables;
+use stepscope_export::{KeptTables, kept_tables};
 
 /// The tables of a run.
 pub(crate) struct RunTables {
+    kept: KeptTables,
     /// What the run is called.
-    pub(crate) name: String,
-    /// Their folder.
-    pub(crate) folder: PathBuf,
+    name: String,
     /// What they were made of.
-    pub(crate) input: PathBuf,
+    input: PathBuf,
 }
 
 impl RunTables {
@@ -33,6 +33,11 @@ impl RunTables {
             kept_tables(std::slice::from_ref(&input), &options, open)
         };
         let kept = state.pool.long(make).await??;
-        Ok(Self { name: run.name().to_string(), folder: kept.folder, input: run.path.clone() })
+        Ok(Self { kept, name: run.name().to_string(), input: run.path.clone() })
+    }
+
+    /// What the program that runs SQL is told of them.
+    pub(crate) fn told(&self) -> Vec<OsString> {
+        self.kept.told(&self.name, std::slice::from_ref(&self.input))
     }
 }

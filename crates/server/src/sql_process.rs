@@ -5,7 +5,7 @@ use crate::run_tables::RunTables;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use serde::Deserialize;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -51,12 +51,7 @@ impl SqlPrograms {
     pub(crate) fn start(&self, tables: &RunTables, form: &[&OsStr], sql: Option<&str>) -> Result<SqlProcess, Failure> {
         let program = self.sql()?;
         let mut command = Command::new(program);
-        // The first `=` ends the name.
-        let mut named = OsString::from(format!("--tables={}=", tables.name.replace('=', "_")));
-        named.push(&tables.folder);
-        let mut input = OsString::from("--input=");
-        input.push(&tables.input);
-        command.arg(named).args(form).arg(input);
+        command.args(tables.told()).args(form);
         if let Some(stepscope) = &self.stepscope {
             command.arg("--stepscope").arg(stepscope);
         }

@@ -3,6 +3,7 @@
 
 use super::write_tables;
 use crate::ExportError;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,21 @@ pub struct KeptTables {
     pub folder: PathBuf,
     /// Whether they were made now.
     pub is_new: bool,
+}
+
+impl KeptTables {
+    /// What `stepscope-sql` is told of them: what the run is called in answers, and what it is made of, for analyses.
+    pub fn told(&self, name: &str, inputs: &[PathBuf]) -> Vec<OsString> {
+        // The first `=` ends the name.
+        let mut tables = OsString::from(format!("--tables={}=", name.replace('=', "_")));
+        tables.push(&self.folder);
+        let inputs = inputs.iter().map(|input| {
+            let mut told = OsString::from("--input=");
+            told.push(input);
+            told
+        });
+        std::iter::once(tables).chain(inputs).collect()
+    }
 }
 
 /// The tables of what `paths` name: those that are kept, as long as nothing has changed, else new ones of the run that

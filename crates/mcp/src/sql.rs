@@ -1,0 +1,134 @@
+//! SQL over the tables of a run: the program that answers it is one of its own.
+
+use crate::cut::cut_name;
+use crate::failure::Failure;
+use crate::pages::{MAX_BYTES, MAX_ROWS, MAX_TEXT_BYTES, ROWS};
+use crate::runs::Runs;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a query may take: nobody can end it.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How often its end is looked for.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What the program gives.
+#[derive(Deserialize)]
+struct Answer {
+    columns: Vec<AnswerColumn>,
+    rows: Vec<Vec<Value>>,
+    is_complete: bool,
+}
+
+#[derive(Deserialize)]
+struct AnswerColumn {
+    name: String,
+}
+
+/// What the program says is wrong.
+#[derive(Deserialize)]
+struct Said {
+    error: Failure,
+}
+
+/// The rows of a query on the run called `run`; without a query, what there is to ask about.
+///
+/// # Errors
+/// When the run cannot be opened, the program is not installed, or what it says of the query.
+pub(crate) fn sql(
+    runs: &Runs,
+    run: Option<&str>,
+    query: Option<&str>,
+    limit: Option<usize>,
+) -> Result<String, Failure> {
+    let mut command = runs.sql_command(run)?;
+    let Some(query) = query else {
+        return Ok(schema(&answered(command.args(["--schema", "--json"]))?).to_string());
+    };
+    let limit = limit.unwrap_or(ROWS).min(MAX_ROWS);
+    command.args(["--json", "--limit", &limit.to_string(), "--", query]);
+    let answer: Answer = serde_json::from_value(answered(&mut command)?)
+        .map_err(|error| Failure::new(format!("the program that runs SQL gave no rows: {error}")))?;
+    let names: Vec<String> = answer.columns.into_iter().map(|column| column.name).collect();
+    let mut shortened = BTreeSet::new();
+    let mut bytes = 0;
+    let mut rows = Vec::new();
+    let asked = answer.rows.len();
+    for mut row in answer.rows {
+        for (cell, name) in row.iter_mut().zip(&names) {
+            if let Value::String(text) = cell
+                && text.len() > MAX_TEXT_BYTES
+            {
+                *text = cut_name(text, MAX_TEXT_BYTES);
+                shortened.insert(name);
+            }
+        }
+        let row = Value::from(row);
+        bytes += row.to_string().len();
+        if bytes > MAX_BYTES && !rows.is_empty() {
+            break;
+        }
+        rows.push(row);
+    }
+    let is_complete = answer.is_complete && rows.len() == asked;
+    Ok(json!({"columns": names, "rows": rows, "is_complete": is_complete, "shortened": shortened}).to_string())
+}
+
+/// The tables, functions and examples in few bytes.
+fn schema(whole: &Value) -> Value {
+    let each = |name: &str| whole[name].as_array().cloned().unwrap_or_default().into_iter();
+    let column = |column: &Value| column["name"].as_str().unwrap_or_default().to_string();
+    let tables = each("tables").map(|table| {
+        let columns: Vec<String> = table["columns"].as_array().into_iter().flatten().map(column).collect();
+        let about = json!({"row": table["row"], "columns": columns.join(", ")});
+        (table["name"].as_str().unwrap_or_default().to_string(), about)
+    });
+    let calls: Vec<Value> = each("functions").map(|function| function["call"].clone()).collect();
+    json!({
+        "tables": tables.collect::<serde_json::Map<_, _>>(),
+        "functions": calls,
+        "examples": each("examples").map(|example| example["sql"].clone()).collect::<Vec<_>>(),
+        "note": "analyses are tables, too: select * from kernels(rank => 0); SQL is DataFusion's",
+    })
+}
+
+/// What the program answers, as JSON.
+fn answered(command: &mut Command) -> Result<Value, Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("the program that runs SQL failed: {error}"));
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
+    let mut out = child.stdout.take().expect("it was asked for");
+    let reading = thread::spawn(move || {
+        let mut answer = Vec::new();
+        out.read_to_end(&mut answer).map(|_| answer)
+    });
+    let begun = Instant::now();
+    while child.try_wait().map_err(failed)?.is_none() {
+        if begun.elapsed() > LONGEST {
+            child.kill().and_then(|()| child.wait()).map_err(failed)?;
+            let failure = Failure::new(format!("the query took longer than {} s, and was ended", LONGEST.as_secs()));
+            return Err(failure.hint("ask for a rank, a step or a window of time"));
+        }
+        thread::sleep(PAUSE);
+    }
+    let answer = reading.join().map_err(|_| Failure::new("the answer of the program that runs SQL was lost"))?;
+    let answer = answer.map_err(failed)?;
+    // What goes wrong after some rows stands behind them.
+    let said = last_line(&answer).and_then(|line| serde_json::from_slice::<Said>(line).ok());
+    match (said, serde_json::from_slice(&answer)) {
+        (Some(Said { error }), _) => Err(error),
+        (None, Ok(answer)) => Ok(answer),
+        (None, Err(error)) => Err(Failure::new(format!("the program that runs SQL gave no answer: {error}"))),
+    }
+}
+
+fn last_line(answer: &[u8]) -> Option<&[u8]> {
+    const BEGIN: &[u8] = b"{\"error\":";
+    let at = answer.windows(BEGIN.len()).rposition(|window| window == BEGIN)?;
+    Some(answer[at..].trim_ascii_end())
+}
