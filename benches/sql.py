@@ -7,6 +7,7 @@ the median of the rounds.
 """
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -67,12 +68,27 @@ def made(folder, ranks, events):
     for rank in range(ranks):
         trace = traces / f"rank{rank}.json.gz"
         if not trace.exists():
+            text = traces / "text.json"
             command = [os.environ["STEPSCOPE_BENCH_PROGRAM"], "generate", "--events", events, "--seed", str(rank + 1)]
-            subprocess.run([*command, "-o", trace], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([*command, "-o", text], check=True, stdout=subprocess.DEVNULL)
+            pack(text, trace, f'"rank": {rank}, "world_size": {ranks}')
+            text.unlink()
     start = time.perf_counter()
     subprocess.run([shutil.which("stepscope"), "convert", traces, "--join", "-o", f"{tables}/"], check=True)
     print(f"tables written in {time.perf_counter() - start:.1f} s")
     return tables
+
+
+def pack(text, trace, rank):
+    """Writes the text of a trace, which is of the first of eight ranks, as that of another rank."""
+    unfinished = trace.with_suffix(".unfinished")
+    with open(text, "rb") as source, gzip.open(unfinished, "wb", compresslevel=1) as packed:
+        begin = source.read(1 << 16)
+        changed = begin.replace(b'"rank": 0, "world_size": 8', rank.encode())
+        assert changed != begin, "the trace says its rank otherwise"
+        packed.write(changed)
+        shutil.copyfileobj(source, packed, 1 << 20)
+    unfinished.rename(trace)
 
 
 def count(tables):

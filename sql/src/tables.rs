@@ -22,6 +22,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Footers that a processor has read at once: most of the time is spent waiting.
+const READ_AT_ONCE: usize = 4;
+
 /// The column that says of which run a row is.
 pub(crate) const RUN: &str = "run";
 
@@ -54,8 +57,8 @@ impl RunTable {
         let mut fields: Vec<Field> = Vec::new();
         let mut metadata = HashMap::new();
         let mut read = Vec::new();
-        for (run, path) in files {
-            let of_file = footer(path)?;
+        for ((run, _), of_file) in files.iter().zip(known(files)) {
+            let (of_file, meta) = of_file?;
             for field in of_file.schema().fields() {
                 if !fields.iter().any(|known| known.name() == field.name()) {
                     fields.push(Field::clone(field).with_data_type(plain(field.data_type())));
@@ -67,15 +70,14 @@ impl RunTable {
                 let about = serde_json::from_str(about?.value.as_deref()?).ok();
                 about.and_then(|about: serde_json::Value| Some(about.get("row")?.as_str()?.to_string()))
             });
-            read.push((run, path, of_file));
+            read.push((run, meta, of_file));
         }
         let doc = HashMap::from([("stepscope.doc".to_string(), "The run that it is of.".to_string())]);
         let run = Field::new(RUN, DataType::Utf8View, false).with_metadata(doc);
         let file_schema = Arc::new(Schema::new(fields));
         let schema =
             TableSchema::builder(Arc::clone(&file_schema)).with_table_partition_cols(vec![Arc::new(run)]).build();
-        let files = read.into_iter().map(|(run, path, footer)| {
-            let meta = meta(path)?;
+        let files = read.into_iter().map(|(run, meta, footer)| {
             let fields = footer.schema().fields().iter();
             let fields = fields.map(|field| Field::clone(field).with_data_type(plain(field.data_type())));
             let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -94,6 +96,18 @@ fn plain(data_type: &DataType) -> DataType {
         DataType::Utf8 => DataType::Utf8View,
         other => other.clone(),
     }
+}
+
+/// The footers of files, and where they are, in their order: a job of many ranks has many, and each is a wait for the disk.
+fn known(files: &[(String, PathBuf)]) -> Vec<Result<(ArrowReaderMetadata, ObjectMeta)>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) * READ_AT_ONCE;
+    let each = files.len().div_ceil(threads).max(1);
+    let known = |(_, path): &(String, PathBuf)| Ok((footer(path)?, meta(path)?));
+    std::thread::scope(|scope| {
+        let parts = files.chunks(each).map(|files| scope.spawn(move || files.iter().map(known).collect::<Vec<_>>()));
+        let parts: Vec<_> = parts.collect();
+        parts.into_iter().flat_map(|part| part.join().expect("a footer is read without a panic")).collect()
+    })
 }
 
 fn footer(path: &Path) -> Result<ArrowReaderMetadata> {
