@@ -45,11 +45,12 @@ impl Cluster {
     /// # Errors
     /// When a file cannot be read, a worker refuses, or none answers.
     pub(crate) async fn of(arguments: &ClusterArguments) -> Result<Option<Self>, QueryError> {
-        if arguments.workers.is_empty() {
+        let named: Vec<String> = arguments.workers.iter().filter(|name| !name.is_empty()).cloned().collect();
+        if named.is_empty() {
             return Ok(None);
         }
         let connection = Connection::of(&arguments.security)?;
-        let workers = Arc::new(Workers::named(&arguments.workers, &connection)?);
+        let workers = Arc::new(Workers::named(&named, &connection)?);
         workers.look().await?;
         Ok(Some(Self { workers, connection, part_bytes: arguments.part_bytes() }))
     }

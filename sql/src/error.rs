@@ -5,6 +5,9 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use serde_json::json;
 use std::io::ErrorKind;
 
+/// Between an error and its hint, where both pass through the engine as one text.
+pub(crate) const HINT_FOLLOWS: char = '\u{1f}';
+
 /// A query that failed.
 #[derive(Debug, Default)]
 pub(crate) struct QueryError {
@@ -34,6 +37,14 @@ impl QueryError {
     /// Says what to do.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What an error of the engine says, which may have a hint in it.
+    fn with_hint(text: &str) -> Self {
+        match text.split_once(HINT_FOLLOWS) {
+            Some((what, hint)) => Self::new(what).hint(hint),
+            None => Self::new(text),
+        }
     }
 
     /// Ended by Ctrl-C.
@@ -100,7 +111,7 @@ impl From<DataFusionError> for QueryError {
             DataFusionError::Collection(errors) => {
                 errors.into_iter().next().map_or_else(|| Self::new("unknown error"), Self::from)
             }
-            DataFusionError::Shared(inner) => Self::new(lower(&inner.message())),
+            DataFusionError::Shared(inner) => Self::with_hint(&lower(&inner.message())),
             DataFusionError::SQL(error, _) => Self::from(*error),
             DataFusionError::SchemaError(error, _) => Self::from(*error),
             DataFusionError::ResourcesExhausted(text) => {
@@ -108,7 +119,7 @@ impl From<DataFusionError> for QueryError {
                 Self::new(format!("not enough memory: {first}")).hint("raise --memory, or ask for less at once")
             }
             DataFusionError::External(error) => Self::new(error.to_string()),
-            other => Self::new(lower(of_types(&other.message()).unwrap_or(&other.message()))),
+            other => Self::with_hint(&lower(of_types(&other.message()).unwrap_or(&other.message()))),
         }
     }
 }

@@ -389,7 +389,8 @@ impl Steps {
     fn read(&self) -> Result<StepsOfRanks> {
         let mut of_ranks = StepsOfRanks::new();
         for run in &self.runs {
-            // Tables of another version may have none.
+            // Tables of another version may have no steps, but they are there.
+            std::fs::read_dir(&run.folder)?;
             for file in std::fs::read_dir(run.folder.join("step")).into_iter().flatten() {
                 let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(file?.path())?)?.build()?;
                 for batch in reader {

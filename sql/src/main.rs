@@ -26,7 +26,10 @@ use clap::Parser;
 use error::QueryError;
 use session::Session;
 use std::process::ExitCode;
+use std::time::Duration;
 
+/// How long a worker that is told to end may take.
+const WORKER_ENDS_IN: Duration = Duration::from_secs(2);
 /// Ended by Ctrl-C, as shells count it.
 const INTERRUPTED: u8 = 130;
 
@@ -62,7 +65,11 @@ fn run(arguments: &Arguments) -> Result<(), QueryError> {
             None => prompt::prompt(&session, &arguments.output).await,
         }
     });
-    // A query that was ended may still have threads at work; nobody waits for them.
-    runtime.shutdown_background();
+    match arguments.role {
+        // What a worker has started ends with it.
+        Some(Role::Worker(_)) => runtime.shutdown_timeout(WORKER_ENDS_IN),
+        // A query that was ended may still have threads at work; nobody waits for them.
+        None => runtime.shutdown_background(),
+    }
     done
 }

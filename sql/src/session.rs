@@ -160,7 +160,8 @@ fn runs(arguments: &Arguments, are_for_others: bool) -> Result<Vec<Run>, QueryEr
             _ => arguments.inputs.get(at).cloned().into_iter().collect(),
         };
         let inputs = inputs.into_iter().map(|input| if are_for_others { whole(input) } else { Ok(input) });
-        runs.push(Run { name, folder: folder.clone(), inputs: inputs.collect::<Result<_, _>>()? });
+        let folder = if are_for_others { whole(folder.clone())? } else { folder.clone() };
+        runs.push(Run { name, folder, inputs: inputs.collect::<Result<_, _>>()? });
     }
     Ok(runs)
 }

@@ -81,7 +81,8 @@ class Worker:
             stepscope,
             *words,
         ]
-        self.process = subprocess.Popen(command, env=env or environment(), stdout=subprocess.PIPE, text=True)
+        # Elsewhere than clients, as on another machine.
+        self.process = subprocess.Popen(command, env=env or environment(), stdout=subprocess.PIPE, text=True, cwd="/")
         self.address = self.process.stdout.readline().removeprefix("listening at ").strip()
         assert self.address, self.process.wait()
         self.port = int(self.address.rsplit(":", 1)[1])
@@ -160,8 +161,6 @@ def test_rows_are_those_of_one_process(job, count):
             names, rows, said = ask(job, query, *cluster(*started), *SMALL_PARTS)
             assert (names, rows) == ask(job, query)[:2], name
             assert said == "", name
-        if count > 1:
-            assert min(worker.cpu_seconds() for worker in started) > 0.02
 
 
 def test_a_plan_says_who_does_what(job):
@@ -190,10 +189,13 @@ def test_a_worker_that_is_killed_in_the_middle_is_done_without(job, tmp_path):
     with workers(3, stepscope=program) as started:
         command = [runs.COMMAND, "sql", job, query, "--json", *cluster(*started), *SMALL_PARTS]
         client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_until(begun.exists)
-        [lost] = [worker for worker in started if worker.process.pid == int(begun.read_text())]
-        lost.end()
-        out, said = client.communicate(timeout=120)
+        try:
+            wait_until(begun.exists)
+            [lost] = [worker for worker in started if worker.process.pid == int(begun.read_text())]
+            lost.end()
+            out, said = client.communicate(timeout=120)
+        finally:
+            client.kill()
         assert client.returncode == 0, said
         assert json.loads(out)["rows"] == expected[1]
         assert said == f"warning: worker {lost.address} was lost; the query is asked again, of 2 workers\n"
@@ -207,9 +209,10 @@ def test_a_worker_that_comes_later_is_asked(job):
         names, rows, said = ask(job, QUERIES["groups"], *cluster(first, absent), *SMALL_PARTS)
         assert f"worker {absent} does not answer, and is left out" in said
         with workers(1, port=port) as [second]:
-            before = second.cpu_seconds()
             assert ask(job, QUERIES["groups"], *cluster(first, second), *SMALL_PARTS) == (names, rows, "")
-            assert second.cpu_seconds() >= before
+            explain = f"explain {QUERIES['groups']}"
+            plan = runs.stepscope("sql", job, explain, *cluster(first, second), *SMALL_PARTS, env=environment()).stdout
+            assert "tasks=2" in plan, plan
         said = fails(job, "select 1", *cluster(absent))
         assert "no worker answers" in said and absent in said and "stepscope-sql worker --listen" in said
 
@@ -247,10 +250,13 @@ def test_two_clients_are_answered_at_once(job):
 def test_a_query_that_is_ended_is_ended_at_workers(job, how):
     with workers(2) as started:
         command = [runs.COMMAND, "sql", job, SLOW, *cluster(*started), *SMALL_PARTS]
-        client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        starts_to_compute(*started)
-        client.send_signal(how)
-        client.communicate()
+        with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
+            try:
+                starts_to_compute(*started)
+                client.send_signal(how)
+                client.communicate()
+            finally:
+                client.kill()
         assert client.returncode == (130 if how == signal.SIGINT else -how)
         rests(*started)
         assert ask(job, QUERIES["spans"], *cluster(*started))[1] == ask(job, QUERIES["spans"])[1]
@@ -353,3 +359,46 @@ def test_what_is_wrong_with_a_query_or_its_files_is_told(job, tmp_path):
     with workers(2, stepscope="/no/such/program") as started:
         said = fails(job, "select * from critical_path()", *cluster(*started))
         assert "cannot start /no/such/program" in said
+
+
+def test_paths_may_be_relative_and_runs_many(job, monkeypatch, tmp_path):
+    monkeypatch.chdir(job.parent)
+    with workers(2) as started:
+        words = [*cluster(*started), *SMALL_PARTS]
+        assert ask(job.name, QUERIES["steps of moments"], *words)[1] == ask(job, QUERIES["steps of moments"])[1]
+        assert (
+            ask(job.name, QUERIES["an analysis of each rank"], *words)[1]
+            == ask(job, QUERIES["an analysis of each rank"])[1]
+        )
+        runs.stepscope("convert", job, "-o", f"{tmp_path}/tables/")
+        named = [word for at in range(200) for word in ("--tables", f"läuft {at}={tmp_path}/tables")]
+        query = (
+            "select count(distinct run) as runs, count(*) as n, min(step_of(run, rank, start_ns)) as first from step"
+        )
+        command = [PROGRAM, *named, "--csv", query]
+        alone, together = (runs.run(*command, *more, env=environment()) for more in ([], words))
+        assert together.returncode == 0, together.stderr
+        assert together.stdout == alone.stdout and alone.stdout.splitlines()[1].startswith("200,")
+
+
+def test_a_worker_that_is_told_to_end_ends_what_it_has_begun(job, tmp_path):
+    program = tmp_path / "stepscope"
+    program.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/begun\nexec sleep 1000\n")
+    program.chmod(0o755)
+    with workers(2, stepscope=program) as started:
+        query = QUERIES["an analysis of each rank"]
+        command = [runs.COMMAND, "sql", job, query, "--json", *cluster(*started)]
+        client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: (tmp_path / "begun").exists() and len((tmp_path / "begun").read_text().split()) == 2)
+            for worker in started:
+                worker.end(signal.SIGTERM)
+                assert worker.process.returncode == 0
+            pids = (tmp_path / "begun").read_text().split()
+            wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+            # With one worker left, the client does it all.
+            out, said = client.communicate(timeout=60)
+            assert client.returncode == 0, said
+            assert json.loads(out)["rows"] == ask(job, query)[1]
+        finally:
+            client.kill()

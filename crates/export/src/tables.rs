@@ -18,6 +18,7 @@ pub(crate) use sheet::plain_error;
 use source::Source;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 use stepscope_engine::{OpenedRun, Ranks, each};
 use stepscope_trace::Trace;
 
@@ -107,7 +108,9 @@ pub fn write_tables(run: &OpenedRun, ranks: &Ranks, path: &Path) -> Result<u64, 
         return write_all(run, ranks, path);
     }
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-    let beside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
+    // Processes of other machines, which write other ranks, may have the same number.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let beside = path.with_file_name(format!(".{}.{}-{now}.part", name.to_string_lossy(), std::process::id()));
     std::fs::create_dir(&beside).map_err(failed)?;
     let written = write_all(run, ranks, &beside);
     let finished = written.and_then(|slices| moved(&beside, path, ranks).map_err(failed).map(|()| slices));

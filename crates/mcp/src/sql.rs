@@ -8,14 +8,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a query may take: nobody can end it.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How long it may take to end what it has started.
+const ENDS_IN: Duration = Duration::from_secs(2);
 /// How often its end is looked for.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Bytes of an answer that are read.
+const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
 /// What the program gives.
 #[derive(Deserialize)]
@@ -102,22 +106,23 @@ fn answered(command: &mut Command) -> Result<Value, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("the program that runs SQL failed: {error}"));
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
-    let mut out = child.stdout.take().expect("it was asked for");
+    let out = child.stdout.take().expect("it was asked for");
     let reading = thread::spawn(move || {
         let mut answer = Vec::new();
-        out.read_to_end(&mut answer).map(|_| answer)
+        // Once nobody reads what it writes, the program ends.
+        out.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut answer).map(|_| answer)
     });
-    let begun = Instant::now();
-    while child.try_wait().map_err(failed)?.is_none() {
-        if begun.elapsed() > LONGEST {
-            child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            let failure = Failure::new(format!("the query took longer than {} s, and was ended", LONGEST.as_secs()));
-            return Err(failure.hint("ask for a rank, a step or a window of time"));
-        }
-        thread::sleep(PAUSE);
+    if !ends_within(&mut child, LONGEST).map_err(failed)? {
+        end(&mut child).map_err(failed)?;
+        let failure = Failure::new(format!("the query took longer than {} s, and was ended", LONGEST.as_secs()));
+        return Err(failure.hint("ask for a rank, a step or a window of time"));
     }
     let answer = reading.join().map_err(|_| Failure::new("the answer of the program that runs SQL was lost"))?;
     let answer = answer.map_err(failed)?;
+    if answer.len() as u64 > MAX_ANSWER_BYTES {
+        let failure = Failure::new(format!("the answer is larger than {} MiB", MAX_ANSWER_BYTES >> 20));
+        return Err(failure.hint("ask for shorter texts"));
+    }
     // What goes wrong after some rows stands behind them.
     let said = last_line(&answer).and_then(|line| serde_json::from_slice::<Said>(line).ok());
     match (said, serde_json::from_slice(&answer)) {
@@ -125,6 +130,29 @@ fn answered(command: &mut Command) -> Result<Value, Failure> {
         (None, Ok(answer)) => Ok(answer),
         (None, Err(error)) => Err(Failure::new(format!("the program that runs SQL gave no answer: {error}"))),
     }
+}
+
+fn ends_within(child: &mut Child, longest: Duration) -> std::io::Result<bool> {
+    let begun = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begun.elapsed() > longest {
+            return Ok(false);
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(true)
+}
+
+/// Has the program end what it has started, and itself.
+fn end(child: &mut Child) -> std::io::Result<()> {
+    #[cfg(unix)]
+    if let Some(id) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        rustix::process::kill_process(id, rustix::process::Signal::INT)?;
+        if ends_within(child, ENDS_IN)? {
+            return Ok(());
+        }
+    }
+    child.kill().and_then(|()| child.wait()).map(drop)
 }
 
 fn last_line(answer: &[u8]) -> Option<&[u8]> {

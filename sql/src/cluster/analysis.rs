@@ -1,6 +1,7 @@
 //! Analyses that run where workers are: each part, some ranks of a run, on one of them.
 
 use crate::analyses::run;
+use crate::error::HINT_FOLLOWS;
 use crate::tables::RUN;
 use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
@@ -176,7 +177,7 @@ async fn rows(program: &Path, part: &Part, schema: &SchemaRef) -> Result<Vec<Rec
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let file = folder.path().join("result.parquet");
     run(program, &part.arguments, &file).await.map_err(|error| {
-        let hint = error.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let hint = error.hint.map(|hint| format!("{HINT_FOLLOWS}{hint}")).unwrap_or_default();
         exec_datafusion_err!("{}{hint}", error.what)
     })?;
     let file = File::open(&file).map_err(|error| failed(&error))?;

@@ -29,18 +29,20 @@ pub(super) async fn rows(
     frame: DataFrame,
     scratch: &Path,
 ) -> Result<SendableRecordBatchStream, QueryError> {
-    let mut before = workers.look().await?;
+    let mut before = workers.look_again().await?;
     for attempt in 1.. {
         match gathered(frame.clone(), scratch).await {
             Ok((schema, file)) => return given(schema, file),
             Err(error) => {
-                let after = workers.found().await?.answering;
-                if after == before || attempt == ATTEMPTS {
+                let Ok(found) = workers.found().await else { return Err(error) };
+                let after = found.answering;
+                let lost = before.iter().filter(|(url, process)| after.get(url) != Some(process));
+                let lost: Vec<String> = lost.map(|(url, _)| address(url)).collect();
+                if lost.is_empty() || attempt == ATTEMPTS {
                     return Err(error);
                 }
-                let lost = before.iter().filter(|(url, process)| after.get(url) != Some(process));
-                let lost = lost.map(|(url, _)| address(url)).collect::<Vec<_>>().join(", ");
-                eprintln!("warning: worker {lost} was lost; the query is asked again, of {} workers", after.len());
+                let (lost, left) = (lost.join(", "), after.len());
+                eprintln!("warning: worker {lost} was lost; the query is asked again, of {left} workers");
                 before = after;
             }
         }

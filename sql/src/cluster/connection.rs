@@ -24,7 +24,9 @@ const TOKEN: &str = "STEPSCOPE_CLUSTER_TOKEN";
 const TOKEN_LETTERS: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A worker whose machine is gone says nothing: it is asked this often whether it is there.
-const ALIVE_EVERY: Duration = Duration::from_secs(10);
+pub(super) const ALIVE_EVERY: Duration = Duration::from_secs(10);
+/// The runs of a query are told in a header, with their folders.
+pub(super) const HEADER_BYTES: u32 = 16 << 20;
 
 /// What a worker is told with each request.
 #[derive(Clone)]
@@ -116,6 +118,7 @@ impl Connection {
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(ALIVE_EVERY)
             .keep_alive_timeout(ALIVE_EVERY)
+            .http2_max_header_list_size(HEADER_BYTES)
             .tcp_nodelay(true);
         if let Some(authority) = &self.authority {
             let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));

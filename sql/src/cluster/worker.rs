@@ -1,7 +1,7 @@
 //! A process that answers its part of queries: `stepscope-sql worker`.
 
 use super::analysis::{AnalysisCodec, AnalysisProgram};
-use super::connection::{Connection, read};
+use super::connection::{ALIVE_EVERY, Connection, HEADER_BYTES, read};
 use super::runs::RunsOfQuery;
 use super::workers::version;
 use crate::arguments::WorkerArguments;
@@ -31,6 +31,10 @@ pub(crate) async fn serve(arguments: &WorkerArguments) -> Result<(), QueryError>
         _ => None,
     };
     let at = address(&arguments.listen).await?;
+    if identity.is_none() && arguments.security.tls_authority.is_some() {
+        let error = QueryError::new("a worker that speaks TLS shows a certificate");
+        return Err(error.hint("give --tls-certificate and --tls-key, too"));
+    }
     if identity.is_none() && !at.ip().is_loopback() {
         let error = QueryError::new("other machines are answered with TLS alone").at(arguments.listen.clone());
         return Err(error.hint("give --tls-certificate, --tls-key and --tls-authority, or listen at 127.0.0.1"));
@@ -40,7 +44,10 @@ pub(crate) async fn serve(arguments: &WorkerArguments) -> Result<(), QueryError>
     let listener = TcpListener::bind(at).await.map_err(cannot_listen)?;
     let at = listener.local_addr().map_err(cannot_listen)?;
     let cannot_serve = |error: tonic::transport::Error| QueryError::new(format!("cannot serve: {error}"));
-    let mut server = Server::builder();
+    let mut server = Server::builder()
+        .http2_keepalive_interval(Some(ALIVE_EVERY))
+        .http2_keepalive_timeout(Some(ALIVE_EVERY))
+        .http2_max_header_list_size(HEADER_BYTES);
     if let Some(identity) = identity {
         let what = |error| QueryError::new(format!("the certificate or its key cannot be used: {error}"));
         server = server.tls_config(ServerTlsConfig::new().identity(identity)).map_err(what)?;
@@ -56,11 +63,27 @@ pub(crate) async fn serve(arguments: &WorkerArguments) -> Result<(), QueryError>
     println!("listening at {at}");
     // Where nobody reads what it says, it serves nevertheless.
     let _ = std::io::stdout().flush();
-    server
-        .add_service(service)
-        .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)))
-        .await
-        .map_err(cannot_serve)
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    tokio::select! {
+        served = server.add_service(service).serve_with_incoming(incoming) => served.map_err(cannot_serve),
+        // What it works at, and the analyses that it runs, end with it.
+        () = told_to_end() => Ok(()),
+    }
+}
+
+/// Waits for Ctrl-C, or for what ends services.
+async fn told_to_end() {
+    #[cfg(unix)]
+    if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => return,
+            _ = terminated.recv() => return,
+        }
+    }
+    // Without signals it serves until it is killed.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Makes what a part of a query runs in.

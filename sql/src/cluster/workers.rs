@@ -6,6 +6,7 @@ use datafusion::common::{DataFusionError, exec_datafusion_err};
 use datafusion_distributed::{GetWorkerInfoRequest, WorkerResolver, grpc::create_worker_client};
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::Url;
@@ -27,6 +28,8 @@ pub(super) struct Workers {
     named: Vec<Url>,
     connection: Connection,
     answering: Mutex<Answering>,
+    /// Whether they were looked for and not asked anything since.
+    is_fresh: AtomicBool,
 }
 
 /// What a worker that was asked for says.
@@ -44,7 +47,12 @@ impl Workers {
         let mut named = names.iter().map(|name| connection.url(name)).collect::<Result<Vec<_>, _>>()?;
         named.sort();
         named.dedup();
-        Ok(Self { named, connection: connection.clone(), answering: Mutex::default() })
+        Ok(Self {
+            named,
+            connection: connection.clone(),
+            answering: Mutex::default(),
+            is_fresh: AtomicBool::new(false),
+        })
     }
 
     /// Those that answered when they were last looked for.
@@ -65,6 +73,17 @@ impl Workers {
                 eprintln!("warning: worker {} does not answer, and is left out: {why}", address(&url));
             }
         }
+        self.is_fresh.store(true, Ordering::Relaxed);
+        Ok(answering)
+    }
+
+    /// The same before each question, the first of which needs no look.
+    pub(super) async fn look_again(&self) -> Result<Answering, QueryError> {
+        if self.is_fresh.swap(false, Ordering::Relaxed) {
+            return Ok(self.answering());
+        }
+        let answering = self.look().await?;
+        self.is_fresh.store(false, Ordering::Relaxed);
         Ok(answering)
     }
 
@@ -87,7 +106,11 @@ impl Workers {
             let all = self.named.iter().map(address).collect::<Vec<_>>().join(", ");
             let why = gone.first().map_or("", |(_, why)| why.as_str());
             let error = QueryError::new(format!("no worker answers: {why}")).at(all);
-            return Err(error.hint("start them with stepscope-sql worker --listen HOST:PORT"));
+            let is_other_protocol = ["InvalidContentType", "frame", "HTTP"].iter().any(|word| why.contains(word));
+            return Err(error.hint(match is_other_protocol {
+                true => "one side speaks TLS and the other does not: see --tls-authority",
+                false => "start them with stepscope-sql worker --listen HOST:PORT",
+            }));
         }
         Ok(Found { answering: found, gone })
     }
