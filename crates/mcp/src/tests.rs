@@ -312,7 +312,7 @@ fn what_cannot_be_answered_says_what_where_and_what_to_do() {
         ("table", json!({ "analysis": "kernels", "group_by": "color" }), "does not accept group-by", "", "it accepts"),
         ("analyses", json!({ "analysis": "kernel" }), "no analysis called", "", "kernel"),
         ("compare", json!({ "a": path, "b": "not/there" }), "no such file", "not/there", "runs at hand"),
-        ("sql", json!({}), "there is no tool called \"sql\"", "", "the tools are verdict, explain, "),
+        ("query", json!({}), "there is no tool called \"query\"", "", "the tools are verdict, explain, "),
     ];
     for (tool, arguments, what, place, hint) in cases {
         let error = call(&runs, tool, arguments.clone()).unwrap_err();

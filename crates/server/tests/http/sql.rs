@@ -81,7 +81,7 @@ fn rows_pass_through_and_the_program_knows_what_it_is_asked() {
     let made = std::fs::read_dir(queries.folder.path().join(".stepscope")).unwrap();
     let tables = made.map(|entry| entry.unwrap().path()).next().unwrap();
     let expected = format!(
-        "--tables=a_b.json.gz={} --json --limit 7 --input={} --stepscope /bin/stepscope \
+        "--tables=a_b.json.gz={} --input={} --json --limit 7 --stepscope /bin/stepscope \
          --opened-with=--align=auto --memory=1073741824 -f -",
         tables.display(),
         trace.display()
