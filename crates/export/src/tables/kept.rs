@@ -198,3 +198,6 @@ fn sum(text: &str) -> String {
     hasher.write(text.as_bytes());
     format!("{:016x}", hasher.finish())
 }
+
+#[cfg(test)]
+mod tests;
