@@ -46,7 +46,7 @@ pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::{OneRow, Rows};
-pub use sql_program::{find_sql, find_stepscope, sql_command};
+pub use sql_program::{SqlComplaint, find_sql, find_stepscope, sql_command};
 pub use stepscope_align::{Align, Joined, Part, last_to_come};
 pub use stepscope_analyses::Needs;
 pub use stepscope_analyses::compare::Compared;

@@ -1,6 +1,7 @@
 //! Where the program is that runs SQL. It is a program of its own, so that only who needs SQL has to install it.
 
 use crate::OpenOptions;
+use serde::Deserialize;
 use std::env::{self, consts::EXE_SUFFIX};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +30,31 @@ pub fn sql_command(options: &OpenOptions) -> Option<Command> {
     }
     command.args(options.spelled().into_iter().map(|argument| format!("--opened-with={argument}")));
     Some(command)
+}
+
+/// What `stepscope-sql` says is wrong, as JSON: what, where in a query or which file, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct SqlComplaint {
+    /// One line in lower case.
+    pub what: String,
+    /// `line 1, column 8`, or a file.
+    #[serde(rename = "where")]
+    pub location: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl SqlComplaint {
+    /// That at the end of an answer as JSON: rows may have come before. `None` where all is well.
+    pub fn of(answer: &[u8]) -> Option<Self> {
+        const BEGIN: &[u8] = b"{\"error\":";
+        #[derive(Deserialize)]
+        struct Said {
+            error: SqlComplaint,
+        }
+        let at = answer.windows(BEGIN.len()).rposition(|window| window == BEGIN)?;
+        Some(serde_json::from_slice::<Said>(&answer[at..]).ok()?.error)
+    }
 }
 
 /// Where programs are looked for, the best place first.

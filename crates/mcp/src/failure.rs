@@ -1,11 +1,11 @@
 //! Why a tool gives no answer: what, where, and what to do, as JSON.
 
-use serde::{Deserialize, Serialize};
-use stepscope_engine::EngineError;
+use serde::Serialize;
+use stepscope_engine::{EngineError, SqlComplaint};
 use stepscope_export::ExportError;
 
 /// A call that cannot be answered.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct Failure {
     what: String,
     #[serde(rename = "where")]
@@ -57,5 +57,11 @@ impl From<ExportError> for Failure {
             ExportError::Read(error) => error.into(),
             error => Self { what: error.to_string(), location: None, hint: error.hint() },
         }
+    }
+}
+
+impl From<SqlComplaint> for Failure {
+    fn from(SqlComplaint { what, location, hint }: SqlComplaint) -> Self {
+        Self { what, location, hint }
     }
 }

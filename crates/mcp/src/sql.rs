@@ -11,6 +11,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use stepscope_engine::SqlComplaint;
 
 /// How long a query may take: nobody can end it.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -32,12 +33,6 @@ struct Answer {
 #[derive(Deserialize)]
 struct AnswerColumn {
     name: String,
-}
-
-/// What the program says is wrong.
-#[derive(Deserialize)]
-struct Said {
-    error: Failure,
 }
 
 /// The rows of a query on the run called `run`; without a query, what there is to ask about.
@@ -123,10 +118,8 @@ fn answered(command: &mut Command) -> Result<Value, Failure> {
         let failure = Failure::new(format!("the answer is larger than {} MiB", MAX_ANSWER_BYTES >> 20));
         return Err(failure.hint("ask for shorter texts"));
     }
-    // What goes wrong after some rows stands behind them.
-    let said = last_line(&answer).and_then(|line| serde_json::from_slice::<Said>(line).ok());
-    match (said, serde_json::from_slice(&answer)) {
-        (Some(Said { error }), _) => Err(error),
+    match (SqlComplaint::of(&answer), serde_json::from_slice(&answer)) {
+        (Some(complaint), _) => Err(complaint.into()),
         (None, Ok(answer)) => Ok(answer),
         (None, Err(error)) => Err(Failure::new(format!("the program that runs SQL gave no answer: {error}"))),
     }
@@ -153,10 +146,4 @@ fn end(child: &mut Child) -> std::io::Result<()> {
         }
     }
     child.kill().and_then(|()| child.wait()).map(drop)
-}
-
-fn last_line(answer: &[u8]) -> Option<&[u8]> {
-    const BEGIN: &[u8] = b"{\"error\":";
-    let at = answer.windows(BEGIN.len()).rposition(|window| window == BEGIN)?;
-    Some(answer[at..].trim_ascii_end())
 }

@@ -4,10 +4,10 @@ use crate::failure::Failure;
 use crate::run_tables::RunTables;
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use serde::Deserialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use stepscope_engine::SqlComplaint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::runtime::Handle;
@@ -158,54 +158,32 @@ async fn complaint(mut stderr: ChildStderr) -> String {
     String::from_utf8_lossy(&kept).trim().to_string()
 }
 
-/// What the program says is wrong.
-#[derive(Deserialize)]
-struct Said {
-    error: SaidError,
-}
-
-#[derive(Deserialize)]
-struct SaidError {
-    what: String,
-    #[serde(rename = "where")]
-    location: Option<String>,
-    hint: Option<String>,
-}
-
-impl SaidError {
-    fn failure(self) -> Failure {
-        let failure = Failure::bad_request(self.what);
-        let failure = self.location.into_iter().fold(failure, Failure::at);
-        self.hint.into_iter().fold(failure, Failure::hint)
-    }
-}
-
-/// What is wrong as the end of an answer says it: rows may have come before.
-fn said_as_json(answer: &[u8]) -> Option<SaidError> {
-    const BEGIN: &[u8] = b"{\"error\":";
-    let at = answer.windows(BEGIN.len()).rposition(|window| window == BEGIN)?;
-    Some(serde_json::from_slice::<Said>(&answer[at..]).ok()?.error)
+/// What the program says is wrong, as an answer to the request.
+fn failure(complaint: SqlComplaint) -> Failure {
+    let failure = Failure::bad_request(complaint.what);
+    let failure = complaint.location.into_iter().fold(failure, Failure::at);
+    complaint.hint.into_iter().fold(failure, Failure::hint)
 }
 
 /// What is wrong as people are told it.
-fn said_as_text(complaint: &str) -> SaidError {
+fn said_as_text(complaint: &str) -> SqlComplaint {
     let line = |mark: &str| complaint.lines().find_map(|line| Some(line.trim().strip_prefix(mark)?.trim().to_string()));
     let what = line("error:").unwrap_or_else(|| complaint.lines().next().unwrap_or_default().to_string());
-    SaidError { what, location: line("at:"), hint: line("hint:") }
+    SqlComplaint { what, location: line("at:"), hint: line("hint:") }
 }
 
 /// Why there is no answer: what the program said as JSON, or else as text, or how it ended.
 fn failure_of(status: ExitStatus, answer: &[u8], complaint: &str) -> Failure {
-    if let Some(error) = said_as_json(answer) {
-        return error.failure();
+    if let Some(complaint) = SqlComplaint::of(answer) {
+        return failure(complaint);
     }
     if status.code().is_some() && !complaint.is_empty() {
-        return said_as_text(complaint).failure();
+        return failure(said_as_text(complaint));
     }
-    let failure = Failure::internal(format!("the program that runs SQL failed: {status}"));
+    let failed = Failure::internal(format!("the program that runs SQL failed: {status}"));
     match status.code() {
-        Some(_) => failure,
-        None => failure.hint("it may have used too much memory: ask for fewer rows or columns"),
+        Some(_) => failed,
+        None => failed.hint("it may have used too much memory: ask for fewer rows or columns"),
     }
 }
 
