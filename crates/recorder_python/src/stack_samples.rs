@@ -24,10 +24,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use stepscope_recorder::{self as recorder, Doing, HelperTask, StackSample, StackWriter};
 
-/// From one sample to the next: a little more or less each time, so that nothing that repeats is always met at the same
-/// place.
-const SHORTEST: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_millis(30);
+/// From one sample to the next at least. It is a little more or less each time, so that nothing that repeats is always met
+/// at the same place.
+const SHORTEST: Duration = Duration::from_millis(25);
+/// The same in times of what a sample takes of a processor, and what it is at most.
+const SAMPLES: u32 = 400;
+const LONGEST: Duration = Duration::from_millis(500);
+/// What the last sample took is one part in eight of what a sample takes.
+const INERTIA: u32 = 8;
 /// While nothing is sampled.
 const IDLE: Duration = Duration::from_millis(200);
 /// Threads of one sample.
@@ -124,6 +128,8 @@ struct Sampler {
     writer: StackWriter,
     /// Of each thread what it was found in last.
     last: HashMap<u32, Found>,
+    /// What a sample takes of a processor, by the last ones.
+    cost: Duration,
     random: u64,
 }
 
@@ -154,12 +160,23 @@ impl Sampler {
             system: System::default(),
             writer: StackWriter::default(),
             last: HashMap::new(),
+            cost: Duration::ZERO,
             random: recorder::ticks() | 1,
         })
     }
 
     /// Samples every thread once; gives when to do so again.
     fn sample(&mut self) -> Duration {
+        let begin = processor_time();
+        self.sample_threads();
+        self.cost = (self.cost * (INERTIA - 1) + processor_time().saturating_sub(begin)) / INERTIA;
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        pause(self.cost, self.random)
+    }
+
+    fn sample_threads(&mut self) {
         let Settings { known, interpreter, .. } = self.settings;
         self.memory.forget();
         // Nothing says when the interpreter ends: it is memory like any other.
@@ -183,7 +200,6 @@ impl Sampler {
         if self.last.len() > sampled.len() {
             self.last.retain(|tid, _| sampled.contains(tid));
         }
-        self.next()
     }
 
     fn sample_thread(&mut self, thread: usize, tid: u32) {
@@ -197,13 +213,37 @@ impl Sampler {
         let sample = StackSample { thread: 0, time_ns: 0, stack: None, doing: *doing, cpu_ns, runnable_ns };
         self.writer.write(tid, frames.iter().map(|frame| &**frame), sample);
     }
+}
 
-    /// A time between the shortest and the longest.
-    fn next(&mut self) -> Duration {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let spread = (LONGEST - SHORTEST).as_micros() as u64;
-        SHORTEST + Duration::from_micros(self.random % spread)
+/// The time to the next sample, when one costs that much.
+fn pause(cost: Duration, random: u64) -> Duration {
+    let pause = (cost * SAMPLES).clamp(SHORTEST, LONGEST);
+    // From four fifths to six fifths of it.
+    pause * 4 / 5 + pause * (random % 400) as u32 / 1000
+}
+
+/// What the calling thread has taken of a processor.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is writable; without such a clock it stays zero.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_takes_the_same_share_of_a_processor_whatever_a_sample_costs() {
+        let pauses = |cost| (0..400).map(move |random| pause(Duration::from_micros(cost), random));
+        for (cost, shortest, longest) in [(0, 20, 30), (60, 20, 30), (1000, 320, 480), (10_000, 400, 600)] {
+            assert!(pauses(cost).all(|pause| (shortest..=longest).contains(&pause.as_millis())), "{cost} µs");
+            let sum: Duration = pauses(cost).sum();
+            let mean = sum / 400;
+            assert!(mean.as_millis().abs_diff((shortest + longest) / 2) <= 1, "{cost} µs: {mean:?}");
+        }
+        let before = processor_time();
+        while processor_time() == before {}
     }
 }
