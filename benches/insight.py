@@ -30,8 +30,9 @@ JOB = Path(__file__).resolve().parent / "insight" / "job.py"
 STEPSCOPE = [sys.executable, "-m", "stepscope"]
 # A recorded job and its import of PyTorch, on a busy machine.
 TIMEOUT_S = 300
-# Estimates of a gain that are no upper bounds.
+# Estimates of a gain that are no upper bounds: forecasts, and the least that is gained.
 FORECASTS = ("removal", "replay")
+FLOOR = "floor"
 
 
 def main():
@@ -89,7 +90,7 @@ def measured(job, seed, rounds, keep, is_again=False):
             "found": None,
             "class_found": None,
             "said_gain": None,
-            "is_forecast": False,
+            "estimate": None,
             "verdict_s": None,
             "rows": [],
             "alarms": [],
@@ -143,7 +144,7 @@ def recorded(job, seed, keep, is_again=False):
         "found": found,
         "class_found": class_found,
         "said_gain": rows[found - 1]["gain_ratio"] if found else None,
-        "is_forecast": found is not None and rows[found - 1]["gain_estimate"] in FORECASTS,
+        "estimate": rows[found - 1]["gain_estimate"] if found else None,
         "verdict_s": verdict_s,
         "step_ms_recorded": step_ms,
         "alarms": alarms if job.kind == "controls" else [],
@@ -214,14 +215,20 @@ def summary(results, seeds, rounds):
     alarmed = sum(bool(result["alarms"]) for result in controls)
     lines += [f"- healthy jobs with a false alarm: {alarmed} of {len(controls)}"]
     known = [result for result in faults if None not in (result["said_gain"], result["true_gain"])]
-    errors = sorted(abs(result["said_gain"] - result["true_gain"]) for result in known if result["is_forecast"])
+    errors = sorted(
+        abs(result["said_gain"] - result["true_gain"]) for result in known if result["estimate"] in FORECASTS
+    )
     if errors:
         # By nearest rank.
         median, p90 = (100 * errors[-(-len(errors) * part // 10) - 1] for part in (5, 9))
         lines += [
             f"- forecast gains against true ones, {len(errors)}: {median:.1f} points at the median, {p90:.1f} at p90"
         ]
-    bounds = [result for result in known if not result["is_forecast"]]
+    floors = [result for result in known if result["estimate"] == FLOOR]
+    if floors:
+        held = sum(result["said_gain"] <= result["true_gain"] for result in floors)
+        lines += [f"- gains of at least so much that are no more than the true one: {held} of {len(floors)}"]
+    bounds = [result for result in known if result["estimate"] not in (*FORECASTS, FLOOR)]
     if bounds:
         held = sum(result["said_gain"] >= result["true_gain"] for result in bounds)
         lines += [f"- upper bounds that are no less than the true gain: {held} of {len(bounds)}"]

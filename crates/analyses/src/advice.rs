@@ -1,10 +1,10 @@
 //! # Definition
 //! What a person could change to make the job faster or safer: one row for each rule whose condition holds, what there
 //! is most to gain from first. A row says what was measured and which threshold it passes, what to do, what that could
-//! gain at most, and where to look.
+//! gain, and where to look.
 //!
-//! The expected gain is an upper bound, and `gain_estimate` says of what kind. `removal`: all the time that the rule
-//! measured goes away. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
+//! `gain_estimate` says of what kind the expected gain is. `removal`: all the time that the rule measured goes away, and
+//! nothing else. `floor`: it goes away, with more that is not recorded. All others are upper bounds. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
 //! reach what the device could do. `peak_rates`: kernels get faster by as much as the peak rates of the device differ.
 //! `full_device`: the blocks of a kernel spread over all multiprocessors. `replay`: the steps are replayed as in `what_if`.
 //! What one piece of advice gains another may gain too, so gains do not add up. Time has one owner: where it is known which
@@ -157,11 +157,13 @@ impl Priority {
     }
 }
 
-/// What an expected gain is an upper bound of. The comment of this file defines each.
+/// How an expected gain is estimated. The comment of this file defines each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GainEstimate {
     /// All that was measured goes away, and nothing comes in its place: a forecast.
     Removal,
+    /// No less than what was measured: what the change also saves is not recorded.
+    Floor,
     /// No more than what was measured: how much the change leaves of it is not known.
     Bound,
     /// Communication hides under computing.
@@ -177,15 +179,20 @@ pub enum GainEstimate {
 }
 
 impl GainEstimate {
-    /// Whether so much would be gained, and not at most.
-    pub fn is_forecast(self) -> bool {
-        matches!(self, Self::Removal | Self::Replay)
+    /// The words before the gain in a sentence: a forecast is `about` so much.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Removal | Self::Replay => "about",
+            Self::Floor => "at least",
+            _ => "up to",
+        }
     }
 
     /// The estimate's name in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Removal => "removal",
+            Self::Floor => "floor",
             Self::Bound => "bound",
             Self::Overlap => "overlap",
             Self::Roofline => "roofline",
@@ -232,17 +239,17 @@ columns! {
         fault => Text = Advice::fault,
         /// How much it matters: `high`, `medium` or `low`.
         priority: Priority => Text,
-        /// What there is to gain at most, and the kind of this bound.
+        /// What there is to gain, and how that is estimated.
         gain: Option<(i64, GainEstimate)>,
-        /// The time that the change would save at most. Absent when it cannot be estimated.
+        /// The time that the change would save, as `gain_estimate` says. Absent when it cannot be estimated.
         gain_ns => Nanoseconds = Advice::gain_ns,
         /// What it would still save if everything that other advice names more exactly about the same time were
         /// gone. Absent when it is not known which time it is about.
         own_gain_ns: Option<i64> => Nanoseconds,
         /// The gain as a share of `window_ns`.
         gain_ratio => Ratio = Advice::gain_ratio,
-        /// What kind of upper bound the gain is: `removal`, `overlap`, `roofline`, `peak_rates`,
-        /// `full_device` or `replay`.
+        /// How the gain is estimated: forecasts are `removal` and `replay`; no less than it is gained by `floor`; no more
+        /// by `bound`, `overlap`, `roofline`, `peak_rates` and `full_device`.
         gain_estimate => Text = |row| row.gain.map(|(_, estimate)| estimate),
         /// The time that the gain and the measured time are parts of.
         window_ns: Option<i64> => Nanoseconds,

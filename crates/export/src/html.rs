@@ -90,7 +90,7 @@ fn advice(advice: &[AdviceRow]) -> String {
             1 => ", and once elsewhere".into(),
             others => format!(", and {others} times elsewhere"),
         };
-        let (priority, rule, gain) = (Escaped(row.priority), Escaped(row.rule), row.gain_words());
+        let (priority, rule, gain) = (Escaped(row.priority), Escaped(row.rule), row.gain_sentence());
         let (fault, disproof) = (Escaped(row.fault), with_code(row.disproof));
         let (says, to_do) = (with_code(&row.says), with_code(row.to_do));
         format!(

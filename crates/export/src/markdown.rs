@@ -55,7 +55,7 @@ fn advice_markdown(advice: &[AdviceRow]) -> String {
     let mut text = String::from("## Advice\n\nGains overlap: do not add them.\n\n");
     for row in advice {
         let (rule, says, to_do) = (code(row.rule), with_code(&row.says), with_code(row.to_do));
-        let gain = row.gain_words();
+        let gain = row.gain_sentence();
         let (fault, disproof) = (escaped(row.fault), with_code(row.disproof));
         let _ = writeln!(
             text,

@@ -29,7 +29,7 @@ const TOOLS: [Known; 8] = [
     Known {
         name: "verdict",
         says: "What slows a run down, in at most 2 KB: the first answers, most gain first, with id, place (rank, line, \
-               slice), gain_ns (a forecast or an upper bound: gain_estimate; gains overlap, do not add them) and what to \
+               slice), gain_ns (a forecast, the least or the most: gain_estimate; gains overlap, do not add them) and what to \
                do; what could not be judged; findings. A healthy run says so.",
         schema: schema_of::<VerdictArguments>,
         call: |runs, arguments| {

@@ -52,8 +52,8 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
 
 const timesWords = (times: number): string => (times === 1 ? "once" : `${formatCount(times)} times`);
 
-/** Estimates by which so much would be gained, and not at most. */
-const FORECASTS = ["removal", "replay"];
+/** The words before a gain, by how it is estimated. */
+const GAIN_WORDS: Readonly<Record<string, string>> = { removal: "about", replay: "about", floor: "at least" };
 
 function gain(row: Advice) {
   if (row.gain_ns === null) return "gain not known";
@@ -64,7 +64,7 @@ function gain(row: Advice) {
           <Value unit="ns" value={row.own_gain_ns} /> to{" "}
         </>
       ) : (
-        `${FORECASTS.includes(row.gain_estimate ?? "") ? "about" : "up to"} `
+        `${GAIN_WORDS[row.gain_estimate ?? ""] ?? "up to"} `
       )}
       <Value unit="ns" value={row.gain_ns} />
       {row.gain_ratio !== null && (

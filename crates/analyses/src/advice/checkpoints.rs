@@ -80,7 +80,7 @@ fn of_loop(facts: &Facts, of: &Loop, calls: &[IoCall]) -> Option<Advice> {
         ),
         count: Some(steps.len() as i64),
         measured_bytes: Some(bytes),
-        gain: Some((blocking_ns, GainEstimate::Removal)),
+        gain: Some((blocking_ns, GainEstimate::Floor)),
         place: Some(Place::of(trace, longest.longest)),
         time: blocking,
         ..row
@@ -135,7 +135,7 @@ mod tests {
             &trace,
             "io.checkpoints",
             &[
-                "2000 of 5000 removal high: 5 of 5 steps write a checkpoint of 2.00 MiB (mean), such as `file`, and wait for it for 2.00 ms (40.0 %) of 5.00 ms.",
+                "2000 of 5000 floor high: 5 of 5 steps write a checkpoint of 2.00 MiB (mean), such as `file`, and wait for it for 2.00 ms (40.0 %) of 5.00 ms.",
             ],
         );
         check(&trace, "io.blocking_checkpoint", &[]);

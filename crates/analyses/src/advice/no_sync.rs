@@ -99,7 +99,7 @@ fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall], operators: &[StepOp]) -
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((exposed.total_ns(), GainEstimate::Removal)),
+        gain: Some((exposed.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest(&needless_calls)?.slice)),
         time: exposed,
         ..row
@@ -125,7 +125,7 @@ mod tests {
             &communicating(100, &rows),
             "comm.no_sync",
             &[
-                "2500 of 16000 removal high: 1 time a step (mean of 5) 3.91 KiB of gradients are reduced to which another backward pass adds before the optimizer takes them: 2.50 ms (15.6 %) of 16.0 ms.",
+                "2500 of 16000 floor high: 1 time a step (mean of 5) 3.91 KiB of gradients are reduced to which another backward pass adds before the optimizer takes them: 2.50 ms (15.6 %) of 16.0 ms.",
             ],
         );
     }
@@ -145,7 +145,7 @@ mod tests {
             &trace,
             "comm.no_sync",
             &[
-                "4000 of 16000 removal high: 1 time a step (mean of 5) 3.91 KiB of gradients are reduced to which another backward pass adds before the optimizer takes them: 4.00 ms (25.0 %) of 16.0 ms.",
+                "4000 of 16000 floor high: 1 time a step (mean of 5) 3.91 KiB of gradients are reduced to which another backward pass adds before the optimizer takes them: 4.00 ms (25.0 %) of 16.0 ms.",
             ],
         );
     }

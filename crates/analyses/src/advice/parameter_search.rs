@@ -61,7 +61,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
             format_ns(exposed.total_ns() / count)
         ),
         count: Some(count),
-        gain: gained.is_some().then(|| (exposed.total_ns(), GainEstimate::Removal)),
+        gain: gained.is_some().then(|| (exposed.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest)),
         time: exposed,
         ..gained.unwrap_or_default()
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_search_in_every_pass_is_said_however_short() {
         let rows = |search| [FORWARD, ("cpu 1", search), ("cpu 1", "aaaa..bbbb..........")];
-        let medium = format!("500 of 10000 removal medium: {}", says("100 µs"));
+        let medium = format!("500 of 10000 floor medium: {}", says("100 µs"));
         check(&communicating(100, &rows("....s...............")), "comm.unused_parameters", &[&medium]);
         let low = format!("- of - - low: {}", says("10.0 µs"));
         check(&communicating(10, &rows("....s...............")), "comm.unused_parameters", &[&low]);
@@ -126,7 +126,7 @@ mod tests {
             ("c", TAKES_GRADIENT),
         ];
         let trace = names.iter().fold(communicating(100, &rows), |trace, (from, to)| rename(trace, from, to));
-        let high = format!("4500 of 10000 removal high: {}", says("900 µs"));
+        let high = format!("4500 of 10000 floor high: {}", says("900 µs"));
         check(&trace, "comm.unused_parameters", &[&high]);
     }
 }

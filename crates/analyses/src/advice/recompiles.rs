@@ -65,7 +65,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        gain: Some((compiling.total_ns(), GainEstimate::Removal)),
+        gain: Some((compiling.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest)),
         time: compiling,
         ..row
@@ -98,7 +98,7 @@ pub(super) mod tests {
             &compiled(&joined(&[COMPILES, COMPILES, COMPILES, RUNS, COMPILES, COMPILES])),
             "compile.recompiles",
             &[
-                "1200 of 6000 removal high: `torch.compile` compiles 3 times in 3 of 4 steps behind the first two, the longest in `m`: 1.20 ms (20.0 %) of 6.00 ms.",
+                "1200 of 6000 floor high: `torch.compile` compiles 3 times in 3 of 4 steps behind the first two, the longest in `m`: 1.20 ms (20.0 %) of 6.00 ms.",
             ],
         );
     }

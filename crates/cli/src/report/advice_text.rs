@@ -43,7 +43,7 @@ pub(crate) fn advice_with_evidence(advice: &[AdviceRow], width: usize) -> String
 /// Priority, gain and rule on one line, then what is so and what to do.
 fn paragraph(row: &AdviceRow, width: usize) -> String {
     let style = style_of(row.priority);
-    let gain = row.gain_words();
+    let gain = row.gain_sentence();
     let fault = fit_width(row.fault, width.saturating_sub(INDENT));
     let mut text = format!("  {style}{:6}{style:#}  {HEADING}{fault}{HEADING:#}\n", row.priority);
     let rule = fit_width(&rule_words(row), width.saturating_sub(INDENT + width_of(&gain) + 2));
@@ -71,6 +71,7 @@ fn evidence(row: &AdviceRow) -> String {
     words.extend(row.rank.map(|rank| format!("rank {rank}")));
     words.extend(row.gain_estimate.map(|estimate| match estimate {
         "bound" => "gain at most all of it".into(),
+        "floor" => "gain at least all of it".into(),
         estimate => format!("gain by {estimate}"),
     }));
     words.push(format!("numbers in {}", row.evidence));

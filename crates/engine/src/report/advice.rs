@@ -28,8 +28,8 @@ pub struct AdviceRow {
     pub gain_ratio: Option<f64>,
     /// How the gain is estimated.
     pub gain_estimate: Option<&'static str>,
-    /// Whether so much would be gained, and not at most.
-    pub is_forecast: bool,
+    /// What that means in a sentence: `about`, `at least` or `up to` so much.
+    pub gain_words: Option<&'static str>,
     /// What is so, in one sentence with its numbers.
     pub says: String,
     /// What to do about it.
@@ -49,14 +49,13 @@ pub struct AdviceRow {
 }
 
 impl AdviceRow {
-    /// `up to 356 ms, 33.9 %`, or `about 356 ms, 33.9 %` for a forecast; `210 ms to 356 ms, 33.9 %` where other advice is
-    /// about the rest.
-    pub fn gain_words(&self) -> String {
+    /// `up to 356 ms, 33.9 %`, or `about` so much for a forecast, or `at least`; `210 ms to 356 ms, 33.9 %` where other
+    /// advice is about the rest.
+    pub fn gain_sentence(&self) -> String {
         let share = self.gain_ratio.map_or(String::new(), |ratio| format!(", {}", format_ratio(ratio)));
         let range = |ns: i64| match self.own_gain_ns.filter(|own_ns| *own_ns < ns) {
             Some(own_ns) => format!("{} to {}{share}", format_ns(own_ns), format_ns(ns)),
-            None if self.is_forecast => format!("about {}{share}", format_ns(ns)),
-            None => format!("up to {}{share}", format_ns(ns)),
+            None => format!("{} {}{share}", self.gain_words.unwrap_or_default(), format_ns(ns)),
         };
         self.gain_ns.map_or("gain not known".into(), range)
     }
@@ -68,7 +67,7 @@ impl AdviceRow {
         let place = self.line.clone().or_else(|| self.slice.as_ref().map(|slice| fit_name(slice, 60)));
         let at: Vec<String> = rank.into_iter().chain(place).collect();
         let at = if at.is_empty() { String::new() } else { format!(" ({})", at.join(", ")) };
-        format!("{}{at}: {} to gain.", self.fault, self.gain_words())
+        format!("{}{at}: {} to gain.", self.fault, self.gain_sentence())
     }
 
     /// `is_named` where a person has to be told which rank it is about.
@@ -85,7 +84,7 @@ impl AdviceRow {
             own_gain_ns: row.own_gain_ns,
             gain_ratio: row.gain_ratio(),
             gain_estimate: row.gain.map(|(_, estimate)| estimate.as_str()),
-            is_forecast: row.gain.is_some_and(|(_, estimate)| estimate.is_forecast()),
+            gain_words: row.gain.map(|(_, estimate)| estimate.words()),
             says: rank.map_or_else(|| row.says.clone(), |rank| format!("Rank {rank}: {}", row.says)),
             to_do: row.to_do(),
             disproof: row.disproof(),
