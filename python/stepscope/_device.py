@@ -150,9 +150,6 @@ def _begin_if_in_use():
 
 def _begin(kind):
     """The program uses devices of a kind and wants them recorded."""
-    from stepscope import _other_profilers
-
-    _other_profilers.watch(_state.torch)
     if _device_others.have_devices():
         _device_others.begin_gap()
         return

@@ -1,7 +1,8 @@
 """Lets PyTorch's own profiler start and stop in a process that we record.
 
 A thread of PyTorch has room for one profiler state. Ours gives way while another one starts, and comes back when that
-has stopped.
+has stopped and all has ended that began under it. They are watched from the start: what begins under one of them may
+still be open when we begin to record.
 """
 
 from __future__ import annotations
@@ -12,18 +13,13 @@ import os
 import sys
 import types
 
-from stepscope import _device, _device_others, _recorder
+from stepscope import _device, _device_others, _imports, _listeners, _recorder
 from stepscope._say import say
 
 # What starts, stops or changes a profiler of the calling thread, and where programs find it.
-_FUNCTIONS = (
-    "_prepare_profiler",
-    "_enable_profiler",
-    "_disable_profiler",
-    "_enable_profiler_legacy",
-    "_disable_profiler_legacy",
-    "_toggle_collection_dynamic",
-)
+_STARTS = ("_enable_profiler", "_enable_profiler_legacy")
+_STOPS = ("_disable_profiler", "_disable_profiler_legacy")
+_FUNCTIONS = ("_prepare_profiler", *_STARTS, *_STOPS, "_toggle_collection_dynamic")
 _MODULES = ("torch._C._autograd", "torch.autograd", "torch.autograd.profiler", "torch.autograd.profiler_legacy")
 
 
@@ -32,9 +28,7 @@ class _State:
     """Whether other profilers run, and what Stepscope records meanwhile."""
 
     torch: types.ModuleType | None = None
-    """The torch module whose functions are wrapped; None: they are not."""
-    is_watching: bool = False
-    """The functions that start and stop profilers are wrapped."""
+    """The torch module whose functions that start and stop profilers are wrapped; None: they are not."""
     is_recording: bool = False
     """Stepscope records operators."""
     has_memory: bool = False
@@ -48,19 +42,20 @@ class _State:
 _state = _State()
 
 
-def make_room(torch, has_memory):
+def make_room(has_memory):
     """Let other profilers have the place that ours has on each thread."""
     _state.has_memory = has_memory
     _state.is_memory_missed = False
-    watch(torch)
+    _watch()
 
 
-def watch(torch):
-    """Be told when another profiler starts or stops, from now on."""
-    if _state.is_watching:
+def _watch():
+    """Be told when another profiler starts or stops, from now on. PyTorch is loaded, perhaps in part."""
+    torch = sys.modules["torch"]
+    if _state.torch is not None or "torch.autograd.profiler" not in sys.modules:
         return
-    _state.is_watching = True
     _state.torch = torch
+    _listeners.pass_labels_on()
     modules = [sys.modules[name] for name in _MODULES if name in sys.modules]
     for name in _FUNCTIONS:
         original = getattr(torch._C._autograd, name, None)
@@ -114,13 +109,18 @@ def _beside_us(function):
         try:
             result = function(*args, **kwargs)
             has_failed = False
+            if function.__name__ in _STARTS:
+                _recorder.others_begin()
+            elif function.__name__ in _STOPS:
+                _recorder.others_end()
             return result
         finally:
             _recorder.step_back()
             note_missing_memory()
             _tell(_device.come_back, function.__name__, has_failed, has_begun, result)
 
-    for own in (with_empty_slot.__code__, _recorder.step_aside, _recorder.step_back):
+    own_functions = (_recorder.step_aside, _recorder.step_back, _recorder.others_begin, _recorder.others_end)
+    for own in (with_empty_slot.__code__, *own_functions):
         _recorder.hide(own)
     return with_empty_slot
 
@@ -132,3 +132,6 @@ def _tell(listener, *arguments):
     except Exception as error:
         say(f"not recording the GPU of process {os.getpid()}: {error}")
         return False
+
+
+_imports.when_loaded(_watch, "torch")

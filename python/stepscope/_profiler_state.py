@@ -32,7 +32,7 @@ def start(torch, options):
     if _state.refusal is not None:
         _recorder.set_fact("profiler_state_refused", _state.refusal)
         return
-    _other_profilers.make_room(torch, options.memory)
+    _other_profilers.make_room(options.memory)
     _recorder.start_state(options.memory)
     _other_profilers.claim_enabled(torch, True)
     _other_profilers.note_missing_memory()

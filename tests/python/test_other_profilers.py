@@ -172,6 +172,58 @@ print(len(cycles), torch.autograd.profiler._is_profiler_enabled)
     assert len(runs.named(runs.ops(run), "aten::exp")) == 8
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_that_stops_inside_a_range_that_began_under_it(tmp_path, is_first):
+    """Its callback hears of the end of that range after it has stopped; recording goes on, or begins only then."""
+    text = """
+ours = profile(run=run, profile_memory=True)
+if sys.argv[2] == "False":
+    ours.start()
+for _ in range(20):
+    prof = torch.profiler.profile(activities=CPU)
+    prof.start()
+    work()
+    outer = torch.profiler.record_function("outer")
+    outer.__enter__()
+    for _ in range(20):
+        work()
+    prof.stop()
+    del prof
+    if sys.argv[2] == "True":
+        ours.start()
+    assert not _recorder.is_attending()
+    work()
+    assert not _recorder.is_attending()
+    outer.__exit__(None, None, None)
+    work()
+    assert _recorder.is_attending()
+    if sys.argv[2] == "True":
+        break
+ours.stop()
+"""
+    run = tmp_path / "run"
+    runs.execute(*runs.script(START + text, run, is_first))
+    assert len(runs.named(runs.ops(run), "aten::exp")) == (2 if is_first else 20 * 23)
+
+
+def test_the_command_beside_one_that_steps_inside_ranges(tmp_path):
+    text = """
+import torch
+layer = torch.nn.Linear(64, 64)
+plan = torch.profiler.schedule(wait=1, warmup=1, active=2)
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=plan) as prof:
+    for _ in range(50):
+        with torch.profiler.record_function("train_step"):
+            for _ in range(5):
+                layer(torch.ones(8, 64)).sum().backward()
+            prof.step()
+"""
+    run = tmp_path / "run"
+    runs.stepscope("record", "--memory", "-o", run, "--", *runs.script(text))
+    rows = runs.rows(run)
+    assert len(runs.named(rows, "train_step")) == 50 and len(runs.named(rows, "aten::addmm")) == 250
+
+
 def test_ranges_that_only_a_profiler_sees(tmp_path):
     text = """
 import threading, torch

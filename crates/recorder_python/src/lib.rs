@@ -354,6 +354,18 @@ mod _recorder {
         torch::step_back();
     }
 
+    /// Another profiler has started on the calling thread: what it sees begin has to end before our state comes back.
+    #[pyfunction]
+    fn others_begin() {
+        torch::others_begin();
+    }
+
+    /// It has stopped.
+    #[pyfunction]
+    fn others_end() {
+        torch::others_end();
+    }
+
     /// Begins to watch the calling thread's next op; see `prove_tensors_end`.
     #[pyfunction]
     fn prove_tensors_begin() -> PyResult<()> {

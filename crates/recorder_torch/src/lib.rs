@@ -36,5 +36,6 @@ pub use peek::Peek;
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};
 pub use state::{
-    attend_thread, enter_state, is_attending, leave_state, probe_state, start_state, step_aside, step_back, stop_state,
+    attend_thread, enter_state, is_attending, leave_state, others_begin, others_end, probe_state, start_state,
+    step_aside, step_back, stop_state,
 };

@@ -75,6 +75,24 @@ pub fn has_other_listeners() -> bool {
     })
 }
 
+/// Adds callbacks of the calling thread, for all scopes; gives the handle that removes them. `None` where nothing is proven.
+///
+/// # Safety
+/// They keep to their types' contracts and live for ever: PyTorch may call them after their removal.
+pub(crate) unsafe fn add_to_thread(start: StartFn, end: EndFn) -> Option<u64> {
+    // SAFETY: the caller's promise.
+    Listeners::ready().map(|listeners| unsafe { listeners.add(start, end, |_| true) })
+}
+
+/// Removes callbacks.
+///
+/// # Safety
+/// The handle is one that [`add_to_thread`] gave on this thread.
+pub(crate) unsafe fn remove(handle: u64) {
+    // SAFETY: the caller's promise.
+    Listeners::ready().into_iter().for_each(|listeners| unsafe { (listeners.remove)(handle) });
+}
+
 /// A callback of ours for all threads is about to be added.
 pub(crate) fn one_more_of_ours() {
     OURS.fetch_add(1, Ordering::AcqRel);
@@ -168,11 +186,11 @@ impl Listeners {
         // callbacks live as long as the process.
         unsafe {
             let before = self.count(scope::LABEL);
-            let for_ops = self.add(&[scope::FUNCTION]);
+            let for_ops = self.add_silent(&[scope::FUNCTION]);
             let mut follows = self.count(scope::LABEL) == before && !self.is_tracing();
             let handles: Vec<u64> = (1..=MANY)
                 .map(|added| {
-                    let handle = self.add(&[scope::FUNCTION, scope::LABEL]);
+                    let handle = self.add_silent(&[scope::FUNCTION, scope::LABEL]);
                     follows &= self.count(scope::LABEL) == before + added;
                     handle
                 })
@@ -188,12 +206,19 @@ impl Listeners {
 
     /// # Safety
     /// As in [`Self::are_counted`].
-    unsafe fn add(&self, scopes: &[u8]) -> u64 {
+    unsafe fn add_silent(&self, scopes: &[u8]) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.add(see_nothing, see_end, |scope| scopes.contains(&scope)) }
+    }
+
+    /// # Safety
+    /// As in [`add_to_thread`].
+    unsafe fn add(&self, start: StartFn, end: EndFn, has_scope: impl Fn(u8) -> bool) -> u64 {
         let callback = Callback {
-            start: see_nothing as StartFn,
-            end: see_end as EndFn,
+            start,
+            end,
             sampling_probability: 1.0,
-            scopes: std::array::from_fn(|scope| scopes.contains(&(scope as u8))),
+            scopes: std::array::from_fn(|scope| has_scope(scope as u8)),
             needs_inputs: false,
             needs_outputs: false,
             needs_ids: false,
@@ -267,7 +292,7 @@ mod tests {
         // SAFETY: the fake does as PyTorch does.
         unsafe {
             assert_eq!(FAKE.count(scope::LABEL), 0);
-            FAKE.add(&[scope::LABEL]);
+            FAKE.add_silent(&[scope::LABEL]);
             assert!(FAKE.are_counted());
             assert_eq!((FAKE.count(scope::LABEL), FAKE.count(scope::FUNCTION)), (1, 0));
         }

@@ -7,15 +7,17 @@
 //!
 //! The object is never freed and nobody counts its owners: PyTorch hands it on to autograd's threads and keeps it for
 //! as long as it likes. Where another profiler has the slot, it stays; a profiler that is about to start needs it empty,
-//! so we [`step_aside`] until it has started.
+//! so we [`step_aside`] until it has started, and come back when [all that began under it](open_ops) has ended.
 
 mod api;
 mod numbered;
 mod object;
+mod open_ops;
 mod slot_address;
 mod trial;
 
 pub use numbered::{enter_state, leave_state};
+pub use open_ops::{others_begin, others_end};
 
 use crate::solve::Refusal;
 use api::{Shared, StateApi};
@@ -147,7 +149,7 @@ impl State {
     /// Looks into the slot, puts an object of ours there when it is empty, and says whose object it is.
     fn attend(&self) {
         let mut object = self.api.in_slot();
-        if object.is_null() && ASIDE.get() == 0 {
+        if object.is_null() && ASIDE.get() == 0 && open_ops::have_ended() {
             object = numbered::of_thread().unwrap_or(self.object);
             // SAFETY: an object that lives for ever, of the form that the trial proved.
             unsafe { self.api.push(Shared::uncounted(object)) };
