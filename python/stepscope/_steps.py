@@ -22,12 +22,16 @@ class _State:
 
     number: int = 0
     """The number of the present step."""
+    free: int = 0
+    """The first number that no step has which an optimizer or a framework has made."""
     marker: tuple[int, object] | None = None
     """The framework, or the program itself, that says where steps end: its weight, and what tells it from others."""
     is_step_open: bool = False
     """The recording has the begin of the present step, as the marker said it."""
     profiler: object = None
     """Our profiler object that counts steps; None: none of ours does."""
+    open_of_profilers: int = 0
+    """How many steps are open that our profiler objects have begun."""
     is_counted_by_other: bool = False
     """An object of ``torch.profiler`` has made a step and has not stopped."""
     has_optimizer: bool = False
@@ -65,10 +69,14 @@ def is_marker(owner):
     return _state.marker is not None and _state.marker[1] is owner
 
 
-def loop_begins(weight, owner):
-    """``owner`` says from now on where steps end, unless one of more weight does. A step begins."""
+def loop_begins(weight, owner, number=None):
+    """``owner`` says from now on where steps end, unless one of more weight does. A step begins: that with this number,
+    where it is known and no step has it."""
     if _recorder.is_open() and (_state.marker is None or _state.marker[0] <= weight):
-        _state.marker = weight, owner
+        _set_marker(weight, owner)
+        if number is not None:
+            # What profiler objects have counted may be no steps, such as batches of an evaluation.
+            _state.number = max(number, _state.free)
         _drop_step()
         _begin_step()
 
@@ -86,7 +94,8 @@ def step_ended(weight, owner, kind="train", micro=False):
         if _state.is_step_open:
             _recorder.step_end(_state.number)
             _state.is_step_open = False
-        _next_step(_state.number + (not is_counted))
+        _state.free = _state.number + (not is_counted)
+        _next_step(_state.free)
         _begin_step()
     else:
         _drop_step()
@@ -103,8 +112,17 @@ def loop_ended(owner):
 def _take(weight, owner):
     """Whether ``owner`` is the marker, now at the latest."""
     if _state.marker is None or _state.marker[0] < weight:
-        _state.marker = weight, owner
+        _set_marker(weight, owner)
     return is_marker(owner)
+
+
+def _set_marker(weight, owner):
+    _state.marker = weight, owner
+    while _state.open_of_profilers > 0:
+        _recorder.step_drop()
+        _state.open_of_profilers -= 1
+    # Labels of profiler objects are no steps in this process: they begin and end where they like.
+    _recorder.set_fact("steps_are_marked", "by a framework or the program")
 
 
 def _begin_step():
@@ -155,6 +173,7 @@ def optimizer_stepped(is_recorded):
     if is_recorded:
         _recorder.mark_step(_state.number)
     _state.has_optimizer = True
+    _state.free = _state.number + 1
     if _state.profiler is not None:
         _state.number += 1
     elif not _state.is_counted_by_other:
@@ -167,6 +186,27 @@ def profiler_stepped(number, profiler):
         return
     _state.profiler = profiler
     _next_step(number)
+
+
+def profiler_begins_step(number):
+    """One of our profiler objects begins a step of which it has no label; False where that is none."""
+    if _state.marker is not None:
+        return False
+    _recorder.step_begin(number)
+    _state.open_of_profilers += 1
+    return True
+
+
+def profiler_ends_step(number):
+    """The step ends, unless somebody who knows more of the loop has come meanwhile."""
+    if _state.open_of_profilers > 0:
+        _recorder.step_end(number)
+        _state.open_of_profilers -= 1
+
+
+def profiler_leaves_step():
+    """The step stays open, and counts as cut."""
+    _state.open_of_profilers = max(0, _state.open_of_profilers - 1)
 
 
 def profiler_stopped(profiler):

@@ -44,7 +44,7 @@ class StepscopeCallback(*_bases("Callback")):  # type: ignore[misc]
     @harmless
     def on_train_start(self, trainer, pl_module):
         self._step = trainer.global_step
-        _steps.loop_begins(_steps.TRAINER, self)
+        _steps.loop_begins(_steps.TRAINER, self, trainer.global_step)
 
     @harmless
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
@@ -118,9 +118,6 @@ class StepscopeProfiler(*(profilers.Profiler for profilers in _bases("profilers"
         labels = self._labels.get(action_name)
         if labels:
             labels.pop().__exit__(None, None, None)
-
-    def summary(self):
-        return str(self._run)
 
     def teardown(self, stage):
         super().teardown(stage)

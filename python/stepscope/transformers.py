@@ -39,7 +39,7 @@ class StepscopeCallback(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         _label_phases()
         self._run.begin()
-        _steps.loop_begins(_steps.TRAINER, self)
+        _steps.loop_begins(_steps.TRAINER, self, state.global_step)
 
     @harmless
     def on_substep_end(self, args, state, control, **kwargs):
@@ -77,7 +77,7 @@ class _Watching(StepscopeCallback):
 
     @harmless
     def on_train_begin(self, args, state, control, **kwargs):
-        _steps.loop_begins(_steps.TRAINER, self)
+        _steps.loop_begins(_steps.TRAINER, self, state.global_step)
 
 
 def watch_trainers(module):

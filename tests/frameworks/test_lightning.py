@@ -11,9 +11,10 @@ import runs
 PROGRAM = Path(__file__).with_name("programs") / "lightning_job.py"
 
 
-def record(folder, *words):
+def record(folder, *words, options=()):
     """Record the job; gives the run and the trainers' counts of steps."""
-    told = runs.stepscope("record", "-o", folder / "run", "--", sys.executable, PROGRAM, *words, cwd=folder)
+    command = ["record", *options, "-o", folder / "run", "--", sys.executable, PROGRAM, *words]
+    told = runs.stepscope(*command, cwd=folder)
     return folder / "run", json.loads(told.stdout.splitlines()[-1])
 
 
@@ -47,6 +48,14 @@ def test_steps_are_those_of_the_trainer(tmp_path, package, words):
     for name in ("Trainer.save_checkpoint", "[Strategy]SingleDeviceStrategy.validation_step"):
         for outside in runs.named(rows, name):
             assert not any(0 <= outside["start_ns"] - step["start_ns"] < step["dur_ns"] for step in steps)
+
+
+@pytest.mark.parametrize("options", [[], ["--as-torch-profiler"]])
+def test_its_own_profiler_stops_in_the_middle_of_ranges_and_makes_no_steps(tmp_path, options):
+    """It begins before training, with the validation that Lightning tries first."""
+    run, (steps,) = record(tmp_path, "lightning.pytorch", "traced", options=options)
+    found = [row["step"] for row in runs.analyze("step_breakdown", run)["results"] if row["step"] is not None]
+    assert found == list(range(steps))
 
 
 def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
@@ -95,8 +104,11 @@ def test_steps_of_its_own_traces_are_its_batches(tmp_path, accumulated):
 
 def test_its_profiler_records_a_run(tmp_path):
     told = runs.execute(sys.executable, PROGRAM, "lightning.pytorch", "profiler", cwd=tmp_path)
+    assert f"stepscope: next: stepscope report {tmp_path / 'run'}\n" in told.stderr
     assert json.loads(told.stdout.splitlines()[-1]) == [16]
     assert steps_of(tmp_path / "run") == list(range(16))
+    processes = json.loads(runs.report(tmp_path / "run", "--json"))["processes"]
+    assert len(processes) == 1, "training and validating are recorded each for itself"
     rows = runs.ops(tmp_path / "run")
     assert any(row["inputs"] for row in rows)
     assert labels_of(tmp_path / "run")["run_training_batch"] == 16

@@ -11,10 +11,11 @@ import runs
 PROGRAM = Path(__file__).with_name("programs") / "trainer_job.py"
 
 
-def record(folder, *words):
+def record(folder, *words, options=()):
     """Record the job; gives the run and the trainers' counts of steps."""
-    command = ["record", "-o", folder / "run", "--", sys.executable, PROGRAM, *words]
+    command = ["record", *options, "-o", folder / "run", "--", sys.executable, PROGRAM, *words]
     told = runs.stepscope(*command, cwd=folder)
+    assert "Exception ignored" not in told.stderr and "not recording" not in told.stderr
     return folder / "run", json.loads(told.stdout.splitlines()[-1])
 
 
@@ -24,7 +25,7 @@ def steps_of(run):
     return found
 
 
-@pytest.mark.parametrize("words", [["plain"], ["given"], ["reported"], ["zero1"], ["zero3"]])
+@pytest.mark.parametrize("words", [["plain"], ["given"], ["first"], ["reported"], ["zero1"], ["zero3"]])
 def test_steps_are_those_of_the_trainer(tmp_path, words):
     run, (steps,) = record(tmp_path, *words)
     assert steps == 6
@@ -45,6 +46,12 @@ def test_steps_are_those_of_the_trainer(tmp_path, words):
         assert not any(0 <= outside["start_ns"] - step["start_ns"] < step["dur_ns"] for step in steps)
 
 
+@pytest.mark.parametrize("options", [[], ["--as-torch-profiler"]])
+def test_a_profiler_that_steps_beside_the_trainer_makes_no_steps(tmp_path, options):
+    run, (steps,) = record(tmp_path, "profiled", options=options)
+    assert [row["step"] for row in steps_of(run)] == list(range(steps))
+
+
 def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
     run, (failed, steps) = record(tmp_path, "raise")
     assert (failed, steps) == (3, 6)
@@ -59,5 +66,6 @@ def test_what_trl_measures_is_labelled(tmp_path):
         "    torch.erfinv(torch.zeros(4))\n"
     )
     runs.stepscope("record", "-o", tmp_path / "run", "--", sys.executable, "-c", program)
+    assert "capture.framework_refused" not in runs.findings(tmp_path / "run")
     pairs = runs.with_parents(runs.rows(tmp_path / "run"))
     assert [parent["name"] for parent, row in pairs if row["name"] == "aten::erfinv"] == ["vLLM.generate"]

@@ -45,7 +45,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 36] = [
+const PROCESS_METADATA_KEYS: [&str; 37] = [
     "process_name",
     "rank",
     "local_rank",
@@ -62,6 +62,7 @@ const PROCESS_METADATA_KEYS: [&str; 36] = [
     "parameters_float64",
     "hook_refused",
     "framework_refused",
+    "steps_are_marked",
     "disturbed_by",
     "inputs_refused",
     "stacks_refused",
@@ -361,9 +362,15 @@ fn kind_of_event(event: &Event, label: SliceKind, steps: &[StepRange]) -> SliceK
     }
 }
 
-/// A capture's names as the trace's, with the kind of label that each would be.
+/// A capture's names as the trace's, with the kind of label that each would be. Where a framework says where steps end, the
+/// labels of profilers do not.
 fn intern_names(capture: &Capture, builder: &mut TraceBuilder) -> Vec<(StringId, SliceKind)> {
-    capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect()
+    let are_marked = metadata_value(capture, "steps_are_marked").is_some();
+    let kind = |name: &str| match kind_of_label(name) {
+        SliceKind::Step if are_marked => SliceKind::Annotation,
+        kind => kind,
+    };
+    capture.names.iter().map(|name| (builder.strings.intern(name), kind(name))).collect()
 }
 
 /// Unix time; numbers that only damage can explain are cut to what arithmetic can bear.

@@ -166,7 +166,9 @@ class profile(_KinetoProfile):
         if self.record_steps:
             self._end_step()
         # Without a schedule, what ran since the last step() is no whole step: left open, it counts as cut.
-        self._step_in_progress = None
+        if self._step_in_progress is not None:
+            _steps.profiler_leaves_step()
+            self._step_in_progress = None
         try:
             self._change_action(self.current_action.name, None)
         finally:
@@ -204,13 +206,12 @@ class profile(_KinetoProfile):
             self._step_label = _listeners.begin(f"ProfilerStep#{self.step_num}")
             # A label of this name is a step.
             is_label_recorded = self._step_label is not None and _recorder.is_hooked()
-            if not is_label_recorded and not _steps.is_marked():
-                _recorder.step_begin(self.step_num)
+            if not is_label_recorded and _steps.profiler_begins_step(self.step_num):
                 self._step_in_progress = self.step_num
 
     def _end_step(self):
         if self._step_in_progress is not None:
-            _recorder.step_end(self._step_in_progress)
+            _steps.profiler_ends_step(self._step_in_progress)
             self._step_in_progress = None
         label, self._step_label = self._step_label, None
         if label is not None:

@@ -1,7 +1,7 @@
 """Trains a linear model with Lightning's Trainer on the CPU, and prints its ``global_step`` as JSON.
 
 Arguments: the package, and more words: ``accumulate`` takes two batches for a step; ``several`` has two optimizers;
-``raise`` fails in the middle and trains again; ``profiler`` has our profiler record the run; ``simple`` and ``traced`` have
+``raise`` fails in the middle and trains again; ``profiler`` has our profiler record the run, and validates afterwards; ``simple`` and ``traced`` have
 one of Lightning's.
 """
 
@@ -83,4 +83,6 @@ for _ in range(2 if "raise" in words else 1):
     except RuntimeError:
         words = []
     steps.append(one.global_step)
+    if "profiler" in words:
+        one.validate(Model(), loader())
 print(json.dumps(steps))

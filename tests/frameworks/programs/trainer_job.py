@@ -1,7 +1,8 @@
 """Trains a small Llama with Hugging Face's Trainer on the CPU, and prints its counts as JSON.
 
 Arguments: ``plain``, ``zero1``, or ``zero3``; ``raise`` has a callback fail in the middle and trains again; ``given`` has
-the callback given by the program, too; ``reported`` by its name.
+the callback given by the program, too, ``first`` from a module that it imports before all others; ``reported`` by its
+name; ``profiled`` has a profiler of PyTorch's step with the trainer.
 """
 
 import json
@@ -10,6 +11,8 @@ import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 words = sys.argv[1:]
+if "first" in words:
+    from stepscope.transformers import StepscopeCallback
 zero = next((int(word[4:]) for word in words if word.startswith("zero")), None)
 if zero is not None:
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_SIZE="1", MASTER_ADDR="127.0.0.1")
@@ -35,6 +38,20 @@ class Fails(TrainerCallback):
     def on_substep_end(self, args, state, control, **kwargs):
         if state.global_step == 3:
             raise RuntimeError("on purpose")
+
+
+class Profiles(TrainerCallback):
+    def on_train_begin(self, args, state, control, **kwargs):
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        schedule = torch.profiler.schedule(wait=1, warmup=1, active=2)
+        self.profiler = torch.profiler.profile(activities=activities, schedule=schedule)
+        self.profiler.start()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.profiler.step()
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.profiler.stop()
 
 
 config = LlamaConfig(
@@ -72,7 +89,9 @@ arguments = TrainingArguments(
     **options,
 )
 callbacks = [Fails()] if "raise" in words else []
-if "given" in words:
+if "profiled" in words:
+    callbacks.append(Profiles())
+if "given" in words or "first" in words:
     from stepscope.transformers import StepscopeCallback
 
     callbacks.append(StepscopeCallback())
