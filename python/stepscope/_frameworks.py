@@ -27,10 +27,19 @@ def watch():
 
 def _begin(name):
     own, function = _FRAMEWORKS[name]
-    try:
-        getattr(importlib.import_module(f"stepscope.{own}"), function)(name)
-    except Exception as error:
-        _refuse(name.split(".")[0], error)
+
+    def begin():
+        try:
+            getattr(importlib.import_module(module), function)(name)
+        except Exception as error:
+            _refuse(name.split(".")[0], error)
+
+    module = f"stepscope.{own}"
+    if module in sys.modules:
+        # The program may be importing it, and the framework with it.
+        _imports.when_loaded(begin, module)
+    else:
+        begin()
 
 
 def harmless(function):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.abc
+import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -13,12 +14,28 @@ _waiting: dict[str, list[Callable[[], object]]] = {}
 
 def when_loaded(register, name="torch._dynamo"):
     """Call ``register()`` now when the module is loaded, else as soon as it is; what goes wrong then is left aside."""
-    if name in sys.modules:
+    is_there, spec = name in sys.modules, getattr(sys.modules.get(name), "__spec__", None)
+    is_loading = getattr(spec, "_initializing", False)
+    if is_there and not is_loading:
         _attempt(register)
         return
     _waiting.setdefault(name, []).append(register)
-    if _finder not in sys.meta_path:
+    if is_loading:
+        spec.__class__ = _LoadingSpec
+    elif _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+
+
+class _LoadingSpec(importlib.machinery.ModuleSpec):
+    """That of a module which is being loaded: Python says there when it is."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "_initializing" and not value:
+            self.__class__ = importlib.machinery.ModuleSpec
+            # One that failed may be tried again.
+            for register in _waiting.pop(self.name, ()) if self.name in sys.modules else ():
+                _attempt(register)
 
 
 def _attempt(register):

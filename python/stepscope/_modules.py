@@ -93,6 +93,8 @@ class _Names:
         self._root_of = {}
         self._searches_in_vain = {}
         self._roots_of_class = {}
+        # Modules that live longer than this file's names are forgotten, too.
+        self._forget_module = _recorder.forget_module
 
     def describe(self, module, outermost):
         """Name ``module``, called inside the module with the id ``outermost`` (or none), and those that belong to it."""
@@ -141,7 +143,7 @@ class _Names:
         _recorder.name_module(key, name, (sum(count for count, _ in parameters), trained))
 
     def _forget(self, key):
-        _recorder.forget_module(key)
+        self._forget_module(key)
         self._modules.pop(key, None)
         self._root_of.pop(key, None)
         self._searches_in_vain.pop(key, None)
