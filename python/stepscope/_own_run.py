@@ -1,6 +1,9 @@
 """A run that an object of ours records for a framework, where nothing else records."""
 
+import atexit
+
 from stepscope import _recorder
+from stepscope._say import say
 
 
 class OwnRun:
@@ -16,12 +19,13 @@ class OwnRun:
 
             self._profile = profile(**self._options)
             self._profile.start()
+            # A loop that fails does not say that it ends.
+            atexit.register(self.end)
 
     def end(self):
-        """Record no longer what :meth:`begin` began."""
+        """Record no longer what :meth:`begin` began, and say where it is."""
         profile, self._profile = self._profile, None
         if profile is not None:
+            atexit.unregister(self.end)
             profile.stop()
-
-    def __str__(self):
-        return "" if self._profile is None else f"stepscope report {self._profile.run}"
+            say(f"next: stepscope report {profile.run}")

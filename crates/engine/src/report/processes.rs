@@ -2,6 +2,7 @@
 
 use crate::{Selection, Trace};
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// One process that was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -16,9 +17,13 @@ pub struct ProcessRow {
     pub is_helper: bool,
 }
 
-/// The processes of the ranks asked for, in the trace's order.
+/// The processes of the ranks asked for, in the trace's order. One that was recorded several times is one.
 pub(super) fn process_rows(trace: &Trace, selection: &Selection) -> Vec<ProcessRow> {
-    let wanted = trace.processes.iter().filter(|process| selection.has_rank(process.rank));
+    let mut seen = HashSet::new();
+    let mut is_new = |process: &stepscope_trace::Process| {
+        process.pid.is_none() || seen.insert((process.rank, process.pid, process.host.clone(), process.name.clone()))
+    };
+    let wanted = trace.processes.iter().filter(|process| selection.has_rank(process.rank) && is_new(process));
     let row = |process: &stepscope_trace::Process| {
         let is_parent =
             |other: &&stepscope_trace::Process| other.rank == process.rank && other.pid == process.parent_pid;
