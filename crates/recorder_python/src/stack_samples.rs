@@ -128,7 +128,7 @@ struct Sampler {
     writer: StackWriter,
     /// Of each thread what it was found in last.
     last: HashMap<u32, Found>,
-    /// What a sample takes of a processor, by the last ones.
+    /// What a sample takes of a processor, mean of the last ones.
     cost: Duration,
     random: u64,
 }
@@ -169,11 +169,13 @@ impl Sampler {
     fn sample(&mut self) -> Duration {
         let begin = processor_time();
         self.sample_threads();
-        self.cost = (self.cost * (INERTIA - 1) + processor_time().saturating_sub(begin)) / INERTIA;
+        let cost = processor_time().saturating_sub(begin);
+        self.cost = (self.cost * (INERTIA - 1) + cost) / INERTIA;
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        pause(self.cost, self.random)
+        // What is expensive now and then, such as functions that are new, is not waited for afterwards.
+        pause(self.cost.min(cost), self.random)
     }
 
     fn sample_threads(&mut self) {
