@@ -1,6 +1,7 @@
 """Ways to start the processes of a job: each is in the one run, with its name, its rank and its tracks."""
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -138,3 +139,49 @@ def test_a_group_is_noticed_while_nothing_is_recorded(tmp_path):
     run = tmp_path / "run"
     runs.execute(*runs.script(INIT + WAITING, run), env=runs.environment(**SLURM))
     assert rank_facts(run) == {"rank": "3", "world_size": "8"}
+
+
+MPIRUN = f"""#!{sys.executable} -SE
+# Starts two ranks with no more of this environment than Open MPI takes to another node.
+import os, subprocess, sys
+kept = {{name: os.environ[name] for name in ["PATH", *os.environ["OMPI_MCA_mca_base_env_list"].split(";")]}}
+ranks = [
+    subprocess.Popen(sys.argv[3:], env={{**kept, "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"}})
+    for rank in range(2)
+]
+sys.exit(max(rank.wait() for rank in ranks))
+"""
+
+
+def with_mpirun(folder, text, **changes):
+    """An environment in which this script is Open MPI's ``mpirun``."""
+    mpirun = folder / "bin" / "mpirun"
+    mpirun.parent.mkdir()
+    mpirun.write_text(text)
+    mpirun.chmod(0o755)
+    return runs.environment(PATH=f"{mpirun.parent}:{os.environ['PATH']}", **changes)
+
+
+def test_mpirun_takes_the_recording_to_other_nodes(tmp_path):
+    run, environment = tmp_path / "run", with_mpirun(tmp_path, MPIRUN)
+    program = runs.new_script("import torch; torch.erfinv(torch.zeros(4))")
+    runs.stepscope("record", "--shapes", "-o", run, "--", "mpirun", "-n", "2", *program, env=environment)
+    rows = runs.named(runs.rows(run), "aten::erfinv")
+    assert len(rows) == 2 and all(row["inputs"] for row in rows)
+    known = [runs.metadata(part) for part in runs.parts(run)]
+    assert sorted((facts["rank"], facts["facts"]["world_size"]) for facts in known) == [(0, "2"), (1, "2")]
+
+
+@pytest.mark.parametrize(
+    "own, words, expected",
+    [
+        ("OF_USER", ["-n", "1"], "OF_USER"),
+        # Open MPI refuses to be told in both ways.
+        (None, ["-x", "OF_USER"], "none"),
+    ],
+)
+def test_what_mpirun_is_told_already_stays(tmp_path, own, words, expected):
+    text = '#!/bin/sh\necho "${OMPI_MCA_mca_base_env_list-none}"\n'
+    environment = with_mpirun(tmp_path, text, OMPI_MCA_mca_base_env_list=own)
+    told = runs.stepscope("record", "-o", tmp_path / "run", "--", "mpirun", *words, "true", env=environment)
+    assert told.stdout == f"{expected}\n"
