@@ -4,7 +4,7 @@
 //! gain, and where to look.
 //!
 //! `gain_estimate` says of what kind the expected gain is. `removal`: all the time that the rule measured goes away, and
-//! nothing else. `floor`: it goes away, with more that is not recorded. All others are upper bounds. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
+//! nothing else. `floor`: it goes away, with more that is not recorded or follows from it. All others are upper bounds. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
 //! reach what the device could do. `peak_rates`: kernels get faster by as much as the peak rates of the device differ.
 //! `full_device`: the blocks of a kernel spread over all multiprocessors. `replay`: the steps are replayed as in `what_if`.
 //! What one piece of advice gains another may gain too, so gains do not add up. Time has one owner: where it is known which
@@ -162,7 +162,7 @@ impl Priority {
 pub enum GainEstimate {
     /// All that was measured goes away, and nothing comes in its place: a forecast.
     Removal,
-    /// No less than what was measured: what the change also saves is not recorded.
+    /// No less than what was measured: the change also saves what is not recorded, or follows from it.
     Floor,
     /// No more than what was measured: how much the change leaves of it is not known.
     Bound,

@@ -67,6 +67,7 @@ pub mod occupancy;
 mod op_classes;
 mod op_tree;
 pub mod operators;
+mod optimizer_labels;
 mod options;
 pub mod overlap;
 pub mod queue_length;

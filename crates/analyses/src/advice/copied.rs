@@ -8,6 +8,7 @@ use super::{Advice, GainEstimate, Judged, Place, Rule};
 use crate::host_threads::{Doing, Threads};
 use crate::op_classes::{COPY, MATRIX_PRODUCT};
 use crate::op_tree::{NONE, OpTree};
+use crate::optimizer_labels::OptimizerLabels;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use stepscope_base::units::{format_ns, format_ratio};
@@ -96,8 +97,12 @@ fn copies(facts: &Facts, of: &Loop) -> Vec<SliceId> {
             found.push(*id);
         }
     }
-    let is_elsewhere = |id: SliceId| matches!(slices.kind(id), SliceKind::DataLoader | SliceKind::Optimizer);
-    found.retain(|id| !slices.with_ancestors(*id).any(is_elsewhere));
+    let optimizer = facts.context.get::<OptimizerLabels>();
+    found.retain(|copy| {
+        let start_ns = slices.start_ns[copy.index()];
+        let is_elsewhere = |id| slices.kind(id) == SliceKind::DataLoader || optimizer.is_at(trace, id, start_ns);
+        !slices.with_ancestors(*copy).any(is_elsewhere)
+    });
     found
 }
 

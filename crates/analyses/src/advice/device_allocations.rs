@@ -61,7 +61,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(calls.len() as i64),
-        gain: Some((idle.total_ns(), GainEstimate::Removal)),
+        gain: Some((idle.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest)),
         time: idle,
         ..row
@@ -89,7 +89,7 @@ mod tests {
             &allocating("C.mmm...C.", ".CC....CC."),
             "memory.device_allocations",
             &[
-                "1000 of 7000 removal high: 1 call a step take memory from the device's driver or give it back, most of the time `cudaMalloc`: the device idles 1.00 ms (14.3 %) of 7.00 ms meanwhile.",
+                "1000 of 7000 floor high: 1 call a step take memory from the device's driver or give it back, most of the time `cudaMalloc`: the device idles 1.00 ms (14.3 %) of 7.00 ms meanwhile.",
             ],
         );
     }

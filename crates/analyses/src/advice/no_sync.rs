@@ -6,6 +6,7 @@ use super::step_calls::{FILLS_BUCKET, StepCall, TAKES_GRADIENT, exposed, longest
 use super::step_operators::StepOp;
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use crate::optimizer_labels::OptimizerLabels;
 use std::collections::BTreeSet;
 use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_bytes, format_ns, format_ratio};
@@ -52,15 +53,17 @@ impl Round<'_> {
 
 fn of_loop(facts: &Facts, of: &Loop, calls: &[StepCall], operators: &[StepOp]) -> Option<Advice> {
     let (trace, slices) = (facts.trace, &facts.trace.slices);
-    let starts = |is_wanted: &dyn Fn(SliceId) -> bool| {
-        let mut starts: Vec<i64> =
-            of.slices(trace).filter(|id| is_wanted(*id)).map(|id| slices.start_ns[id.index()]).collect();
+    let starts = |start_ns: &dyn Fn(SliceId) -> Option<i64>| {
+        let mut starts: Vec<i64> = of.slices(trace).filter_map(start_ns).collect();
         starts.sort_unstable();
         starts
     };
-    let forwards = starts(&|id| trace.role(id) == Some(SliceRole::DistributedForward));
+    let is_forward = |id| trace.role(id) == Some(SliceRole::DistributedForward);
+    let forwards = starts(&|id| is_forward(id).then(|| slices.start_ns[id.index()]));
     // What takes gradients, or sets them to zero.
-    let optimizer = starts(&|id| slices.kind(id) == SliceKind::Optimizer);
+    let labels = facts.context.get::<OptimizerLabels>();
+    let is_label = |id| slices.kind(id) == SliceKind::Optimizer;
+    let optimizer = starts(&|id| is_label(id).then(|| labels.span(trace, id).start_ns));
     let before = |starts: &[i64], at_ns: i64| starts.partition_point(|start_ns| *start_ns <= at_ns);
     let reductions: Vec<&StepCall> = calls.iter().filter(|call| call.reduces_gradients()).collect();
     let pass = |call: &StepCall| (call.step, before(&forwards, call.span.start_ns));

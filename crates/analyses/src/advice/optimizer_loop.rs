@@ -6,6 +6,7 @@ use super::step_operators::StepOp;
 use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Place, Rule};
 use crate::op_classes::OPTIMIZER;
+use crate::optimizer_labels::OptimizerLabels;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
@@ -53,7 +54,8 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
         return None;
     }
     // Python runs between them.
-    let spans: Vec<Span> = labels.keys().map(|label| trace.slices.span(*label)).collect();
+    let optimizer = facts.context.get::<OptimizerLabels>();
+    let spans: Vec<Span> = labels.keys().map(|label| optimizer.span(trace, *label)).collect();
     let spans = IntervalSet::from_unsorted(spans).intersect(&of.windows);
     let loop_ns = spans.total_ns();
     let row = of.row(loop_ns)?;
@@ -81,7 +83,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
 mod tests {
     use crate::advice::loops::tests::repeated;
     use crate::advice::tests::{check, drawn_us, rename};
-    use stepscope_trace::Trace;
+    use stepscope_trace::{OpInfo, Trace};
 
     /// Five steps whose optimizer runs `f` and `g` for each of its parameters.
     fn updating(parameters: usize, column_us: usize) -> Trace {
@@ -99,6 +101,29 @@ mod tests {
                 "5000 of 25000 bound high: `o` runs 50 operators a step (mean of 5) for single parameters, of 10.0 µs each (median), and takes 5.00 ms (20.0 %) of 25.0 ms.",
             ],
         );
+    }
+
+    /// The same, in a label that begins with the step; of these operators autograd has numbers.
+    fn in_closure(passes: &[&str]) -> Trace {
+        let ops = format!("{}{}", "m".repeat(400), "fg..".repeat(25));
+        let mut trace = drawn_us(&repeated(5, &[("optimizer 1", &"o".repeat(500)), ("cpu 1", &ops)]), 10);
+        let slices = trace.slices.ids().filter(|id| passes.contains(&trace.slice_name(*id)));
+        trace.ops.slice = slices.collect();
+        trace.ops.info = vec![OpInfo { sequence_number: Some(3), ..OpInfo::default() }; trace.ops.slice.len()];
+        trace
+    }
+
+    #[test]
+    fn passes_in_a_closure_are_not_the_optimizer() {
+        let trace = in_closure(&["m"]);
+        check(
+            &trace,
+            "optimizer.for_loop",
+            &[
+                "5000 of 25000 bound high: `o` runs 50 operators a step (mean of 5) for single parameters, of 10.0 µs each (median), and takes 5.00 ms (20.0 %) of 25.0 ms.",
+            ],
+        );
+        check(&in_closure(&["m", "f", "g"]), "optimizer.for_loop", &[]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::loops::Loop;
 use crate::AnalysisContext;
 use crate::op_classes::{AUTOGRAD, op_class};
 use crate::op_tree::{NONE, OpTree};
+use crate::optimizer_labels::OptimizerLabels;
 use rustc_hash::FxHashMap;
 use stepscope_base::{Span, StringId};
 use stepscope_trace::{SliceId, SliceKind, Trace};
@@ -24,6 +25,7 @@ pub(super) struct StepOp {
 /// Those of a loop, in order.
 pub(super) fn step_operators(context: &AnalysisContext<'_>, of: &Loop) -> Vec<StepOp> {
     let (trace, tree) = (context.trace, context.get::<OpTree>());
+    let optimizer = context.get::<OptimizerLabels>();
     let Some(thread) = of.thread else { return Vec::new() };
     let lanes: Vec<_> = trace.lanes(thread).collect();
     let mut categories = Categories::default();
@@ -40,17 +42,17 @@ pub(super) fn step_operators(context: &AnalysisContext<'_>, of: &Loop) -> Vec<St
         }
         let span = trace.slices.span(slice);
         if let Some(step) = of.step_at(span.start_ns) {
-            found.push(StepOp { slice, span, name, step, category, inside: inside(trace, slice) });
+            found.push(StepOp { slice, span, name, step, category, inside: inside(trace, optimizer, slice) });
         }
     }
     found.sort_by_key(|op| (op.span.start_ns, op.slice));
     found
 }
 
-fn inside(trace: &Trace, slice: SliceId) -> Option<(SliceKind, SliceId)> {
-    let around = trace.slices.with_ancestors(slice).map(|id| (trace.slices.kind(id), id));
-    let is_said = |(kind, _): &(SliceKind, SliceId)| matches!(kind, SliceKind::Optimizer | SliceKind::DataLoader);
-    around.into_iter().find(is_said)
+fn inside(trace: &Trace, optimizer: &OptimizerLabels, slice: SliceId) -> Option<(SliceKind, SliceId)> {
+    let start_ns = trace.slices.start_ns[slice.index()];
+    let mut around = trace.slices.with_ancestors(slice).map(|id| (trace.slices.kind(id), id));
+    around.find(|(kind, id)| *kind == SliceKind::DataLoader || optimizer.is_at(trace, *id, start_ns))
 }
 
 /// The categories of operators, looked up once a name.
