@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import shlex
+import signal
 import socket
 import sys
 from collections import Counter
@@ -128,16 +131,45 @@ def test_a_batch_of_a_pipeline_is_a_step(tmp_path):
     assert (labels["train_batch"], labels["fwd"], labels["bwd"], labels["train micro-step"]) == (5, 10, 10, 0)
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "deepspeed-tutorial.md"
+
+
+def commands_of_the_page(program, folder):
+    """The commands of the page on the tutorial, with this program and with its runs in this folder."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for line in "".join(blocks).splitlines():
+        name, *words = shlex.split(line.replace("python train.py", shlex.join(map(str, program))), comments=True)
+        assert name == "stepscope"
+        yield [str(folder / word) if word.startswith(("RUN", "train.json")) else word for word in words]
+
+
+@pytest.mark.slow
 def test_its_tutorial_as_it_stands(tmp_path):
-    run = tmp_path / "run"
-    command = ["--as-torch-profiler", "-o", run, "--", sys.executable, PROGRAM, "1", "2", "32", "tutorial"]
-    told = runs.stepscope("record", *command, cwd=tmp_path)
+    record, *commands = commands_of_the_page([sys.executable, PROGRAM, "1", "2", "32", "tutorial"], tmp_path)
+    told = runs.stepscope(*record, cwd=tmp_path)
     assert json.loads(told.stdout.splitlines()[-1]) == {"steps": 16}
     assert "tensorboard_trace_handler was given without a folder" in told.stderr
     # Two cycles of six batches, which are three steps.
-    assert len(list(Path(f"{run}-traces").glob("*.pt.trace.json"))) == 2
+    assert len(list((tmp_path / "RUN-traces").glob("*.pt.trace.json"))) == 2
     assert "model_forward" in told.stdout
-    assert steps_of(run) == list(range(16))
+    assert steps_of(tmp_path / "RUN") == list(range(16))
+    # Every command of the page runs, and has rows to show where the job has what it is about: there is no GPU.
+    is_empty = {}
+    for command in commands:
+        if command[0] == "view":
+            with runs.started(runs.COMMAND, *command, "--no-browser") as viewing:
+                assert viewing.stdout.readline().startswith("http://127.0.0.1:")
+                viewing.send_signal(signal.SIGINT)
+                assert viewing.wait() == 0
+            continue
+        shown = runs.stepscope(*command).stdout
+        if command[0] == "analyze":
+            is_empty[command[1]] = not json.loads(runs.stepscope(*command, "--json").stdout)["results"]
+        else:
+            assert shown or command[0] == "convert"
+    assert (tmp_path / "train.json.gz").stat().st_size > 0
+    assert {name for name, empty in is_empty.items() if empty} <= {"advice", "idle_causes", "kernels"}
+    assert len(is_empty) >= 9
 
 
 def test_settings_that_change_what_is_measured_are_told(tmp_path):
