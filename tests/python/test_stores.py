@@ -253,6 +253,25 @@ def test_python_opens_addresses_files_and_what_fsspec_knows(s3, monkeypatch):
         stepscope.open("nosuch://a")
 
 
+def test_captures_that_were_not_closed_are_named(s3):
+    address, client = s3
+    env = variables(address)
+    (part,) = RUN.glob("rank=*/*.parquet")
+    client.upload_file(str(RUN / "run.json"), "runs", "open/run.json")
+    client.put_object(Bucket="runs", Key="open/raw/4711-1.capture", Body=b"a capture")
+    told = fails("s3://runs/open", env)
+    assert "captures that were not closed are read from a disk only" in told and "at: s3://runs/open/raw" in told
+    assert "copy the run's folder to a disk" in told and "stepscope upload" in told
+    # Beside what was closed they are a finding, but for one that was closed while it was sent.
+    client.put_object(Bucket="runs", Key=f"open/raw/{part.stem.removeprefix('part-')}.capture", Body=b"a capture")
+    client.upload_file(str(part), "runs", f"open/{part.relative_to(RUN)}")
+    assert table("s3://runs/open", env, "kernels") == table(RUN, runs.environment(), "kernels")
+    report = json.loads(runs.stepscope("report", "s3://runs/open", "--json", env=env).stdout)
+    found = {finding["code"]: finding for finding in report["findings"]}
+    assert found["capture.in_store"]["examples"] == ["s3://runs/open/raw/4711-1.capture"]
+    assert "capture.damaged_segment" not in found
+
+
 PROGRAM = "import sys, torch\nfor _ in range(3):\n    torch.ones(4) + 1\nsys.exit(int(sys.argv[1]))\n"
 
 

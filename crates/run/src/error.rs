@@ -28,6 +28,12 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
+    /// All that was recorded is in captures that were not closed, in an object store.
+    #[error("captures that were not closed are read from a disk only: {}", path.display())]
+    InStore {
+        /// The folder with the captures.
+        path: PathBuf,
+    },
     /// The run has no file of this rank.
     #[error("the run has no rank {rank}: {}", path.display())]
     UnknownRank {
@@ -78,6 +84,9 @@ impl RunError {
                 "upgrade stepscope to read it"
             }
             Self::DamagedPart { .. } => "remove the part to read the rest of the run",
+            Self::InStore { .. } => {
+                "copy the run's folder to a disk and open it there; `stepscope upload` closes captures before it sends them"
+            }
             Self::Io { .. } | Self::UnknownRank { .. } | Self::Capture(_) => return None,
         };
         Some(hint.into())

@@ -27,6 +27,8 @@ pub struct RunFiles {
     pub ranks: BTreeMap<u32, Vec<PathBuf>>,
     /// Files that do not even say their rank, and why.
     pub unreadable: Vec<String>,
+    /// Captures in an object store, which are read from a disk only.
+    pub in_store: Vec<PathBuf>,
     /// Folders below this one with windows of a flight recorder, each a run of its own.
     pub kept: Vec<String>,
     run: PathBuf,
@@ -61,10 +63,13 @@ impl RunFiles {
         let manifest = check(run)?;
         let (mut ranks, mut unreadable) = (BTreeMap::<u32, Vec<PathBuf>>::new(), Vec::new());
         // Raw first: one that vanishes meanwhile has become a part.
-        let raw = raw_captures_of(run).into_iter().map(|file| (rank_in_capture(&file), file));
+        let is_in_store = stepscope_store::is_remote(run);
+        let (mut in_store, on_disk): (Vec<_>, Vec<_>) = raw_captures_of(run).into_iter().partition(|_| is_in_store);
+        let raw = on_disk.into_iter().map(|file| (rank_in_capture(&file), file));
         let raw: Vec<(Result<u32, CaptureError>, PathBuf)> = raw.collect();
         let parts = parts_of(run);
         let compacted: HashSet<String> = parts.iter().map(|part| stem(part)).collect();
+        in_store.retain(|file| !compacted.contains(&stem(file)));
         for (rank, file) in raw.into_iter().filter(|(_, file)| !compacted.contains(&stem(file))) {
             match rank {
                 Ok(rank) => ranks.entry(rank).or_default().push(file),
@@ -75,6 +80,9 @@ impl RunFiles {
         }
         for part in parts {
             ranks.entry(rank_of_folder(&part)).or_default().push(part);
+        }
+        if ranks.is_empty() && !in_store.is_empty() {
+            return Err(RunError::InStore { path: run.join("raw") });
         }
         if ranks.is_empty() && unreadable.is_empty() && manifest.is_some() {
             return Err(RunError::Empty { path: run.into() });
@@ -88,7 +96,8 @@ impl RunFiles {
             .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let kept = kept_in(run).iter().map(|folder| format!("kept/{}", file_name(folder))).collect();
         let hosts = Mutex::new(HostClocks { left, known: BTreeMap::new() });
-        Ok(Self { name: name.unwrap_or_default(), manifest, ranks, unreadable, kept, run: run.into(), hosts })
+        let name = name.unwrap_or_default();
+        Ok(Self { name, manifest, ranks, unreadable, in_store, kept, run: run.into(), hosts })
     }
 
     /// What has to be known of the run to read `rank` where nothing else of it is looked at. What was found of the whole run
@@ -106,6 +115,7 @@ impl RunFiles {
             manifest: self.manifest.clone(),
             ranks: BTreeMap::from([(rank, files.map(|file| moved(file)).collect())]),
             unreadable: Vec::new(),
+            in_store: Vec::new(),
             kept: Vec::new(),
             run: moved(&self.run),
             hosts: Mutex::new(hosts),

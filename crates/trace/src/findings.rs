@@ -140,6 +140,8 @@ finding_codes! {
         "the disk was full while recording: recording stopped, the program continued";
     DamagedSegment = "capture.damaged_segment", Severe,
         "stretches of a capture cannot be decoded: the records before them were read";
+    CaptureInStore = "capture.in_store", Severe,
+        "captures that were not closed lie in an object store: they are read from a disk only, so copy the run to one";
     HookRefused = "capture.hook_refused", Severe,
         "the PyTorch hook could not be proven safe and was not used: no operators were recorded in these processes";
     FrameworkRefused = "capture.framework_refused", Suspect,

@@ -39,6 +39,7 @@ impl RunRanks {
         let mut files = self.files.alone(rank, &moved);
         if self.first == Some(rank) {
             files.unreadable.clone_from(&self.files.unreadable);
+            files.in_store.clone_from(&self.files.in_store);
             files.kept.clone_from(&self.files.kept);
         }
         Self { path: moved(&self.path), files, ranks: vec![rank], first: self.first }
@@ -62,8 +63,8 @@ impl RunRanks {
     /// What the trace of a rank has that its own files do not say: the run's name, the clocks of its hosts, which the first
     /// file of a host says, and, of the first rank, what concerns the whole run.
     pub fn surroundings(&self, rank: u32) -> String {
-        let RunFiles { name, manifest, unreadable, kept, .. } = &self.files;
-        let of_run = (self.first == Some(rank)).then(|| (manifest.is_some(), unreadable, kept));
+        let RunFiles { name, manifest, unreadable, in_store, kept, .. } = &self.files;
+        let of_run = (self.first == Some(rank)).then(|| (manifest.is_some(), unreadable, in_store, kept));
         format!("{name} {:?} {of_run:?}", self.files.unix_offsets_ns(rank))
     }
 
@@ -129,6 +130,9 @@ impl RunRanks {
         }
         for unreadable in &self.files.unreadable {
             builder.findings.add(FindingCode::DamagedSegment, || unreadable.clone());
+        }
+        for file in &self.files.in_store {
+            builder.findings.add(FindingCode::CaptureInStore, || file.display().to_string());
         }
         for kept in &self.files.kept {
             builder.findings.add(FindingCode::KeptWindows, || kept.clone());
