@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import runs
 import stores
+from test_view import ask
 
 boto3 = pytest.importorskip("boto3")
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "gpu"
@@ -251,6 +253,30 @@ def test_python_opens_addresses_files_and_what_fsspec_knows(s3, monkeypatch):
     assert stepscope.open("memory://jobs/run").operators()["results"] == stepscope.open(RUN).operators()["results"]
     with pytest.raises(ValueError, match="nosuch"):
         stepscope.open("nosuch://a")
+
+
+def test_runs_below_an_address_are_viewed(s3):
+    address, client = s3
+    stores.upload(client, RUN, "viewed/run")
+    client.upload_file(str(TRACE), "runs", "viewed/trace.json.gz")
+    env = variables(address)
+    with runs.started(runs.COMMAND, "view", "s3://runs/viewed", "--no-browser", env=env) as viewing:
+        url = viewing.stdout.readline().strip()
+        listed = {run["path"]: run for run in ask(url, "runs")}
+        assert list(listed) == ["s3://runs/viewed/run", "s3://runs/viewed/trace.json.gz"]
+        for path, local in zip(listed, (RUN, TRACE)):
+            # The first question has it read.
+            ask(url, f"runs/{listed[path]['id']}")
+            shown = ask(url, f"runs/{listed[path]['id']}/report")
+            expected = json.loads(runs.stepscope("report", local, "--json").stdout)
+            assert shown["run"]["sources"] == [path]
+            for part in ("verdict", "span_ns", "devices", "operators", "kernels", "findings"):
+                assert shown[part] == expected[part], (path, part)
+            assert shown["kernels"] and shown["operators"]
+        failed = [run["error"] for run in ask(url, "runs")]
+        assert failed == [None, None]
+        viewing.send_signal(signal.SIGTERM)
+        assert viewing.wait(timeout=600) == 0, viewing.stderr.read()
 
 
 def test_captures_that_were_not_closed_are_named(s3):
