@@ -1,7 +1,8 @@
 """Trains a tiny model on the CPU with a framework that Stepscope knows, which forgets it in every other stretch of steps, and
-prints as JSON the median ns of a step without and with it. Steps are short, so that they differ by less than what is measured.
+prints as JSON the median ns of a step without and with it. Steps are short, so that they differ by less than what is measured,
+unless the layers are wide.
 
-Arguments: the framework, the number of steps, and ``control``: forget nothing.
+Arguments: the framework, the number of steps, the width of the layers, and ``control``: forget nothing.
 """
 
 import json
@@ -12,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-framework, steps, is_control = sys.argv[1], int(sys.argv[2]), "control" in sys.argv
+framework, steps, width, is_control = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "control" in sys.argv
 #: Steps of one kind in a row.
 STRETCH = 10
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -21,9 +22,9 @@ import torch
 # Lightning asks MPI whether it runs below it; the library of this environment lies in the one beside it.
 os.environ.setdefault("MPI4PY_LIBMPI", str(Path(torch.__file__).parents[3]))
 torch.set_num_threads(1)
-WIDTH, BATCH = 16, 2
-model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(6)])
-inputs = torch.ones(BATCH, WIDTH)
+BATCH = 2
+model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(6)])
+inputs = torch.ones(BATCH, width)
 
 
 class Clock:
@@ -81,7 +82,7 @@ def transformers():
     ids = torch.randint(0, 256, (8,))
     data = [{"input_ids": ids, "labels": ids}] * (4 * steps)
     config = LlamaConfig(
-        vocab_size=256, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=4
+        vocab_size=256, hidden_size=width, intermediate_size=width, num_hidden_layers=1, num_attention_heads=4
     )
     arguments = TrainingArguments(
         output_dir="out",
