@@ -14,7 +14,7 @@ def setup_profiler(
     enabled: bool = False,
     cpu: bool = True,
     cuda: bool = True,
-    xpu: bool = False,
+    xpu: bool = True,
     profile_memory: bool = False,
     with_stack: bool = False,
     record_shapes: bool = True,
@@ -35,13 +35,15 @@ def setup_profiler(
 
     if not enabled:
         return _Nothing(), DictConfig({"enabled": False})
+    import torch
     from torch.profiler import ProfilerActivity
 
     from stepscope.profiler import profile, schedule
 
     if not (cpu or cuda or xpu):
         cpu = cuda = xpu = True
-    wanted = {"CPU": cpu, "CUDA": cuda, "XPU": xpu}
+    # It is on by default, and where there is none PyTorch says nothing of it.
+    wanted = {"CPU": cpu, "CUDA": cuda, "XPU": xpu and (torch.xpu.is_available() or not (cpu or cuda))}
     given = {
         "wait_steps": wait_steps,
         "warmup_steps": warmup_steps,
