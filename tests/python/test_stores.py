@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,8 @@ def s3(tmp_path_factory):
         yield address, client
 
 
-def ranks(folder):
-    """Traces of two ranks, large enough to be read in several parts."""
+def ranks(folder, count=2):
+    """Traces of ranks, large enough to be read in several parts."""
     events = [
         {
             "ph": "X",
@@ -43,9 +44,9 @@ def ranks(folder):
         }
         for at in range(60_000)
     ]
-    for rank in (0, 1):
+    for rank in range(count):
         path = folder / f"rank{rank}.json"
-        about = {"distributedInfo": {"rank": rank, "world_size": 2}, "baseTimeNanoseconds": 0}
+        about = {"distributedInfo": {"rank": rank, "world_size": count}, "baseTimeNanoseconds": 0}
         path.write_text(json.dumps({**about, "traceEvents": events}))
         yield path
 
@@ -92,6 +93,32 @@ def test_a_long_trace_is_read_in_ranges_ahead(s3):
         ranges = [request["range"] for request in proxy.requests if request["range"]]
         size = client.head_object(Bucket="runs", Key="ranks/rank0.json")["ContentLength"]
         assert size > 2 * (4 << 20) and len(ranges) == len(set(ranges)) == -(-size // (4 << 20))
+
+
+def test_summaries_are_kept_in_the_store_and_asked_for_at_once(s3, tmp_path):
+    address, client = s3
+    for path in ranks(tmp_path, 4):
+        client.upload_file(str(path), "runs", f"kept/{path.name}")
+    report = ["report", "s3://runs/kept", "--json"]
+    with stores.proxy(address) as proxy:
+        env = variables(proxy.address, XDG_CACHE_HOME=tmp_path / "cache", STEPSCOPE_STORE_RETRY_S=1)
+        first = runs.stepscope(*report, env=env).stdout
+        asked = [(request["method"], request["path"].partition("?")[0]) for request in proxy.requests]
+        assert [path for method, path in asked if method == "HEAD"] == ["/runs/kept"]
+        written = [f"/runs/kept/.stepscope/rank{rank}.json.parquet" for rank in range(4)]
+        assert sorted(path for method, path in asked if method == "PUT") == written
+        proxy.requests.clear()
+
+        def is_summary(request):
+            return ".stepscope/" in request["path"].partition("?")[0]
+
+        # None of them is answered before all were asked for.
+        together = threading.Barrier(4, timeout=60)
+        proxy.fault = lambda request: together.wait if is_summary(request) else None
+        assert runs.stepscope(*report, env=env).stdout == first
+        assert not together.broken
+        others = [request["path"].partition("?")[0] for request in proxy.requests if not is_summary(request)]
+        assert len(proxy.requests) == len(others) + 4 and set(others) == {"/runs", "/runs/kept", "/runs/kept/rank0.json"}
 
 
 def test_a_connection_that_breaks_is_taken_up_again(s3):

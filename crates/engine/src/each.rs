@@ -9,6 +9,15 @@ use std::thread;
 /// # Panics
 /// When `make` does.
 pub fn each<T: Send + Sync>(count: usize, at_once: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    on_threads(count, processors.min(at_once), make)
+}
+
+/// As [`each`], on `threads` threads, however few processors there are: for work that waits for others.
+///
+/// # Panics
+/// When `make` does.
+pub(crate) fn on_threads<T: Send + Sync>(count: usize, threads: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let left = Mutex::new(0..count);
     let made: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
     let work = || {
@@ -17,9 +26,8 @@ pub fn each<T: Send + Sync>(count: usize, at_once: usize, make: impl Fn(usize) -
             made[at].get_or_init(|| make(at));
         }
     };
-    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        for _ in 1..processors.min(at_once).min(count) {
+        for _ in 1..threads.min(count) {
             scope.spawn(work);
         }
         work();

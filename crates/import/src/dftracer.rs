@@ -101,14 +101,23 @@ fn read_files(builder: TraceBuilder, files: &[PathBuf], progress: &Progress) -> 
     (rows, read)
 }
 
-/// Whether files of DFTracer lie in a folder.
+/// Whether files of DFTracer lie in a folder. In a store, where each look takes long, those are looked at that are named
+/// like one, else the first file.
 pub(crate) fn is_folder(path: &Path) -> bool {
     let is_dftracer = |path: &PathBuf| {
         let opened = input::open(path, &Progress::default());
         opened.is_ok_and(|input| sniff::is_dftracer(Begun::of(input.blocks).head()))
     };
-    let mut paths = stepscope_store::list(path).unwrap_or_default().into_iter();
-    paths.any(|path| stepscope_store::is_file(&path) && is_dftracer(&path))
+    let mut paths = stepscope_store::list(path).unwrap_or_default();
+    paths.retain(|path| stepscope_store::is_file(path));
+    if stepscope_store::is_remote(path) {
+        let is_named = |path: &PathBuf| path.to_string_lossy().trim_end_matches(".gz").ends_with(".pfw");
+        match paths.iter().any(is_named) {
+            true => paths.retain(is_named),
+            false => paths.truncate(1),
+        }
+    }
+    paths.iter().any(is_dftracer)
 }
 
 fn builder(path: &Path, name: String) -> TraceBuilder {

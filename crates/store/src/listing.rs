@@ -22,6 +22,8 @@ pub(crate) struct Listing {
     folder: ObjectPath,
     at: Instant,
     objects: BTreeMap<String, ObjectMeta>,
+    /// Objects that this process has written since then.
+    written: Mutex<BTreeSet<String>>,
 }
 
 /// Those of a store, and what single objects are.
@@ -34,17 +36,22 @@ pub(crate) struct Listings {
 impl Listings {
     /// The listing of the folder at `location`.
     pub(crate) fn listed(&self, location: &Location) -> io::Result<Arc<Listing>> {
-        if let Some(known) = self.covering(&location.object) {
+        if let Some(known) = self.covering(&location.object).filter(|known| known.is_whole()) {
             return Ok(known);
         }
         let listing = Arc::new(Listing::request(location)?);
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner).push(listing.clone());
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.retain(|known| known.is_whole());
+        folders.push(listing.clone());
         Ok(listing)
     }
 
     /// What is at `object`, where a listing knows: `Some(None)` is that nothing is there.
     pub(crate) fn known(&self, object: &ObjectPath) -> Option<Option<Metadata>> {
         let listing = self.covering(object)?;
+        if !listing.is_whole() {
+            return listing.unwritten(object).map(|meta| Some(metadata_of(meta)));
+        }
         // Of what it lists a listing does not say whether it is an object as well.
         (listing.folder != *object || !listing.objects.is_empty()).then(|| listing.of(object))
     }
@@ -52,6 +59,9 @@ impl Listings {
     /// The object itself, in the same way.
     pub(crate) fn object(&self, object: &ObjectPath) -> Option<Option<ObjectMeta>> {
         let listing = self.covering(object).filter(|listing| listing.folder != *object)?;
+        if !listing.is_whole() {
+            return listing.unwritten(object).map(|meta| Some(meta.clone()));
+        }
         Some(listing.objects.get(object.as_ref()).cloned())
     }
 
@@ -67,12 +77,13 @@ impl Listings {
         heads.insert(object.to_string(), (Instant::now(), meta.clone()));
     }
 
-    /// What was written is to be seen.
+    /// What was written is to be seen. Of the other objects is known what was known.
     pub(crate) fn forget(&self, object: &ObjectPath) {
-        self.folders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|listing| !object.prefix_matches(&listing.folder));
+        let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        for listing in folders.iter().filter(|listing| object.prefix_matches(&listing.folder)) {
+            listing.written.lock().unwrap_or_else(PoisonError::into_inner).insert(object.to_string());
+        }
+        drop(folders);
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).remove(object.as_ref());
     }
 
@@ -97,8 +108,19 @@ impl Listing {
                     return Err(StoreError::new(Fault::Other, &store.base, detail).into());
                 }
             }
-            Ok(Self { folder, at: Instant::now(), objects })
+            Ok(Self { folder, at: Instant::now(), objects, written: Mutex::default() })
         })
+    }
+
+    /// Whether it says what is there and what is not: nothing was written since.
+    fn is_whole(&self) -> bool {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// An object that was not written since.
+    fn unwritten(&self, object: &ObjectPath) -> Option<&ObjectMeta> {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        self.objects.get(object.as_ref()).filter(|_| !written.contains(object.as_ref()))
     }
 
     /// The names directly below `folder`, each once.

@@ -10,7 +10,7 @@
 //! and last bytes.
 
 use super::files::path_of;
-use super::summaries::{READ_AT_ONCE, are_kept, kept, of_events, place_of, summary};
+use super::summaries::{Known, READ_AT_ONCE, are_kept, known, of_events, place_of, summary};
 use super::{OpenedRun, parts_of};
 use crate::open::{paths_of, told};
 use crate::{EngineError, OpenOptions, each};
@@ -76,11 +76,8 @@ impl Reduction {
         let (mut states, mut keeps) = (Vec::new(), false);
         if let Some(parts) = parts.as_ref().filter(|parts| parts.count() > 1) {
             keeps = are_kept(parts);
-            states = each(parts.count(), READ_AT_ONCE, |at| {
-                let place = Some(at).filter(|at| parts.is_closed(*at)).and_then(|at| place_of(parts, at).ok());
-                let summary = place.as_ref().filter(|_| keeps).and_then(|place| kept(parts, at, place));
-                State { place, summary: summary.map(Ok) }
-            });
+            let of_known = |Known { place, summary }| State { place, summary: summary.map(Ok) };
+            states = known(parts, keeps).into_iter().map(of_known).collect();
         }
         Ok(Self { paths, options: options.clone(), parts, states, are_kept: keeps })
     }
@@ -217,6 +214,7 @@ fn can_be_read(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::summaries;
     use super::super::tests::{two_ranks, written};
     use super::*;
     use crate::Selection;
@@ -320,7 +318,7 @@ mod tests {
         assert!(own.0 == own.1 && expected.0 == expected.1, "as if this process had kept them");
         // They are found the next time.
         let place = reduction.states[1].place.as_ref().unwrap();
-        assert!(super::kept(parts, 1, place).is_some());
+        assert!(summaries::kept(parts, 1, place).is_some());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The summary of each part of a run: read where one is kept, else made.
 
+use crate::each::on_threads;
 use crate::{AnalysisContext, Selection, Trace, each};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,47 @@ const KEPT_FROM_BYTES: u64 = 32 << 20;
 const KEPT_FROM_BYTES_OF_RUN: u64 = 2 << 20;
 /// Files that are read at once, each with all of its events in memory.
 pub(super) const READ_AT_ONCE: usize = 4;
+/// Summaries that a store is asked for at once: each answer takes long to come, and is small.
+const ASKED_AT_ONCE: usize = 32;
 /// Rows of an analysis up to which they are kept.
 const KEPT_ROWS: usize = 10_000;
 
 /// The summary of each part of a run, in order. They are kept where that saves reading much.
 pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -> Vec<Result<Summary, ImportError>> {
     let are_kept = are_kept(parts);
-    each(parts.count(), READ_AT_ONCE, |at| summary(parts, at, joining, are_kept, progress))
+    let mut known = if are_kept { known(parts, are_kept) } else { Vec::new() };
+    known.resize_with(parts.count(), Known::default);
+    let missing: Vec<usize> = (0..parts.count()).filter(|at| known[*at].summary.is_none()).collect();
+    let made = each(missing.len(), READ_AT_ONCE, |nth| {
+        let at = missing[nth];
+        made(parts, at, joining, known[at].place.as_ref(), progress)
+    });
+    let mut made = made.into_iter();
+    let found = known.into_iter().map(|known| known.summary.map(Ok));
+    found.map(|found| found.unwrap_or_else(|| made.next().expect("what is not known was made"))).collect()
+}
+
+/// What is known of a part without reading it.
+#[derive(Default)]
+pub(super) struct Known {
+    /// What it is; `None` where that cannot be said, as of a process that still records.
+    pub(super) place: Option<Place>,
+    /// What is kept of it.
+    pub(super) summary: Option<Summary>,
+}
+
+/// What is known of each part, with the summaries that are kept where `are_kept`. A store is asked for many at once.
+pub(super) fn known(parts: &Parts, are_kept: bool) -> Vec<Known> {
+    let of_part = |at| {
+        let place = if parts.is_closed(at) { place_of(parts, at).ok() } else { None };
+        let summary = place.as_ref().filter(|_| are_kept).and_then(|place| kept(parts, at, place));
+        Known { place, summary }
+    };
+    let is_in_store = parts.count() > 0 && stepscope_store::is_remote(&parts.name_in_folder(0).0);
+    match is_in_store {
+        true => on_threads(parts.count(), ASKED_AT_ONCE, of_part),
+        false => each(parts.count(), READ_AT_ONCE, of_part),
+    }
 }
 
 /// Whether the summaries of these parts save reading much.
@@ -60,6 +95,17 @@ pub(super) fn summary(
     if let Some(summary) = place.as_ref().and_then(|place| kept(parts, at, place)) {
         return Ok(summary);
     }
+    made(parts, at, joining, place.as_ref(), progress)
+}
+
+/// The summary of the part at a place, read now and kept at `place`.
+fn made(
+    parts: &Parts,
+    at: usize,
+    joining: &Joining,
+    place: Option<&Place>,
+    progress: &Progress,
+) -> Result<Summary, ImportError> {
     let mut summary = of_events(&parts.open(at, joining, progress)?);
     if let Some(place) = place {
         // Where nothing can be written, it is made again the next time.
