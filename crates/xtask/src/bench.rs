@@ -15,13 +15,14 @@ use std::process::Command;
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
         [] => {
-            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `insight`, `sql`, `ui` or `ui-ranks`"
+            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `io`, `frameworks`, `insight`, `sql`, `stores`, `ui` or `ui-ranks`"
                 .into())
         }
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
         [what, rest @ ..] if what == "real" => real(rest),
         [what, rest @ ..] if what == "ranks" => ranks(rest),
         [what, rest @ ..] if what == "sql" => sql(rest),
+        [what, rest @ ..] if what == "stores" => stores(rest),
         [what, rest @ ..] if what == "ui" => ui::run(rest),
         [what, rest @ ..] if what == "ui-ranks" => ui_ranks::run(rest),
         [name, rest @ ..] => script(name, rest),
@@ -49,6 +50,16 @@ fn sql(arguments: &[String]) -> Result<(), String> {
     command.arg("benches/sql.py").args(arguments).env("STEPSCOPE_SQL", folder.join("release/stepscope-sql"));
     command.env("STEPSCOPE_BENCH", target().join("bench")).env("STEPSCOPE_BENCH_PROGRAM", built("stepscope-bench"));
     child::run(&mut command)
+}
+
+/// A job of many ranks in an object store.
+fn stores(arguments: &[String]) -> Result<(), String> {
+    build(&["stepscope-bench"])?;
+    let environment = PythonEnv::ready()?;
+    environment.install_stepscope(&[])?;
+    let mut command = environment.command("python");
+    command.arg("benches/stores.py").args(arguments).env("STEPSCOPE_BENCH", target().join("bench"));
+    child::run(command.env("STEPSCOPE_BENCH_PROGRAM", built("stepscope-bench")))
 }
 
 /// Opens traces of real jobs: those named in `arguments`.
