@@ -118,7 +118,11 @@ def test_summaries_are_kept_in_the_store_and_asked_for_at_once(s3, tmp_path):
         assert runs.stepscope(*report, env=env).stdout == first
         assert not together.broken
         others = [request["path"].partition("?")[0] for request in proxy.requests if not is_summary(request)]
-        assert len(proxy.requests) == len(others) + 4 and set(others) == {"/runs", "/runs/kept", "/runs/kept/rank0.json"}
+        assert len(proxy.requests) == len(others) + 4 and set(others) == {
+            "/runs",
+            "/runs/kept",
+            "/runs/kept/rank0.json",
+        }
 
 
 def test_a_connection_that_breaks_is_taken_up_again(s3):
