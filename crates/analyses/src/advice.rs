@@ -4,9 +4,10 @@
 //! gain, and where to look.
 //!
 //! `gain_estimate` says of what kind the expected gain is. `removal`: all the time that the rule measured goes away, and
-//! nothing else. `floor`: it goes away, with more that is not recorded or follows from it. All others are upper bounds. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
-//! reach what the device could do. `peak_rates`: kernels get faster by as much as the peak rates of the device differ.
-//! `full_device`: the blocks of a kernel spread over all multiprocessors. `replay`: the steps are replayed as in `what_if`.
+//! nothing else. `floor`: it goes away, with more that is not recorded or follows from it. `replay`: the steps are replayed
+//! as in `what_if`. The others are upper bounds. `bound`: all that was measured. `overlap`: communication hides under as much
+//! computing as there is. `roofline`: the operators reach what the device could do. `peak_rates`: kernels get faster by as
+//! much as the peak rates of the device differ. `full_device`: the blocks of a kernel spread over all multiprocessors.
 //! What one piece of advice gains another may gain too, so gains do not add up. Time has one owner: where it is known which
 //! time a row is about, `own_gain_ns` is the part of the gain that no row with a more exact cause is about, and a row that
 //! keeps less than half of its gain, and less than 4 % of the window, is left out.
@@ -57,6 +58,7 @@ mod facts;
 mod few_blocks;
 mod file_calls;
 mod first_step;
+mod gain;
 mod gemm_shapes;
 mod graph_breaks;
 mod host_code;
@@ -116,6 +118,7 @@ mod words;
 use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
+pub use gain::{GainEstimate, Priority};
 pub use ranks::AllRanks;
 pub use rule::RuleCode;
 use rule::{Judged, Lacks, Rule};
@@ -124,84 +127,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stepscope_base::IntervalSet;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
-
-/// How much a piece of advice matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub enum Priority {
-    /// The job suffers from it.
-    High,
-    /// Worth a change.
-    Medium,
-    /// Worth knowing.
-    #[default]
-    Low,
-}
-
-impl Priority {
-    /// The priority's name in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::High => "high",
-            Self::Medium => "medium",
-            Self::Low => "low",
-        }
-    }
-
-    /// By the share of the window that there is to gain.
-    fn of_gain(gain_ratio: f64) -> Self {
-        match gain_ratio {
-            ratio if ratio >= 0.10 => Self::High,
-            ratio if ratio >= 0.03 => Self::Medium,
-            _ => Self::Low,
-        }
-    }
-}
-
-/// How an expected gain is estimated. The comment of this file defines each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum GainEstimate {
-    /// All that was measured goes away, and nothing comes in its place: a forecast.
-    Removal,
-    /// No less than what was measured: the change also saves what is not recorded, or follows from it.
-    Floor,
-    /// No more than what was measured: how much the change leaves of it is not known.
-    Bound,
-    /// Communication hides under computing.
-    Overlap,
-    /// Operators reach their roofline.
-    Roofline,
-    /// Kernels get faster as peak rates differ.
-    PeakRates,
-    /// Kernels fill the device.
-    FullDevice,
-    /// Steps are replayed with the change: a forecast.
-    Replay,
-}
-
-impl GainEstimate {
-    /// The words before the gain in a sentence: a forecast is `about` so much.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Removal | Self::Replay => "about",
-            Self::Floor => "at least",
-            _ => "up to",
-        }
-    }
-
-    /// The estimate's name in JSON and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Removal => "removal",
-            Self::Floor => "floor",
-            Self::Bound => "bound",
-            Self::Overlap => "overlap",
-            Self::Roofline => "roofline",
-            Self::PeakRates => "peak_rates",
-            Self::FullDevice => "full_device",
-            Self::Replay => "replay",
-        }
-    }
-}
 
 /// A place in the timeline.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

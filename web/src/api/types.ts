@@ -169,7 +169,8 @@ export interface Advice {
   readonly gain_ns: Num | null;
   readonly own_gain_ns: Num | null;
   readonly gain_ratio: number | null;
-  readonly gain_estimate: string | null;
+  /** `about`, `at least` or `up to` so much; null where the gain is not known. */
+  readonly gain_words: string | null;
   readonly says: string;
   readonly to_do: string;
   readonly disproof: string;

@@ -52,9 +52,6 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
 
 const timesWords = (times: number): string => (times === 1 ? "once" : `${formatCount(times)} times`);
 
-/** The words before a gain, by how it is estimated. */
-const GAIN_WORDS: Readonly<Record<string, string>> = { removal: "about", replay: "about", floor: "at least" };
-
 function gain(row: Advice) {
   if (row.gain_ns === null) return "gain not known";
   return (
@@ -64,7 +61,7 @@ function gain(row: Advice) {
           <Value unit="ns" value={row.own_gain_ns} /> to{" "}
         </>
       ) : (
-        `${GAIN_WORDS[row.gain_estimate ?? ""] ?? "up to"} `
+        `${row.gain_words} `
       )}
       <Value unit="ns" value={row.gain_ns} />
       {row.gain_ratio !== null && (
