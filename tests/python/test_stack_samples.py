@@ -94,7 +94,7 @@ def test_lines_outside_of_operators_have_the_time_that_the_program_measures(tmp_
 
 def test_waiting_for_the_interpreters_lock_is_told_from_waiting_for_others(tmp_path):
     program = LOOP + "stop = threading.Event()\nthread = threading.Thread(target=hog, args=[stop])\nthread.start()\n"
-    program += "train(30, 'yields')\nstop.set()\n"
+    program += "train(100, 'yields')\nstop.set()\n"
     run = tmp_path / "run"
     runs.stepscope("record", "-o", run, "--", *written(tmp_path, program))
     found = lines(run)

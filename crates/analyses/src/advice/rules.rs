@@ -35,11 +35,12 @@ pub(super) const RULES: &[Rule] = &[
     double_precision::RULE,
     copied::RULE,
     unfused::RULE,
+    // Who sleeps does not wait for a processor.
+    host_lines::SLEEP,
     // The line is.
     cpu_quota::RULE,
     settings::THREADS,
     cpu_contention::RULE,
-    host_lines::SLEEP,
     host_lines::LOCK,
     host_lines::INTERPRETER,
     host_lines::OTHERS,
