@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::device::ActivityRecord;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, CaptureReader, DeviceActivity, Event, State, Window};
+use stepscope_capture::{Capture, CaptureError, CaptureReader, DeviceActivity, Event, State, StepRange, Window};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
@@ -70,10 +70,11 @@ impl RecordFilter {
             (event.start_ns, event.end_ns) = span.unwrap_or((event.start_ns, event.end_ns));
             span.is_some()
         });
-        capture
-            .steps
-            .retain(|step| !self.exclude.steps && thread_filter.has_thread(step.thread) && contains(step.start_ns));
-        capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
+        capture.steps.retain_mut(|step| {
+            let span = resolved.clip_step(step).filter(|_| thread_filter.has_thread(step.thread));
+            (step.start_ns, step.end_ns) = span.unwrap_or((step.start_ns, step.end_ns));
+            span.is_some()
+        });
         capture.optimizer_steps.retain(|mark| thread_filter.has_thread(mark.thread) && contains(mark.time_ns));
         capture.io.retain(|call| thread_filter.has(call.thread, call.start_ns) && contains(call.start_ns));
         capture.memory.retain(|event| thread_filter.has(event.thread, event.time_ns) && contains(event.time_ns));
@@ -187,6 +188,21 @@ impl ResolvedFilter {
         };
         Some((start_ns, event.end_ns.min(self.end_ns())))
     }
+
+    /// Start and end of the part of a step that is selected; `None` when it is another one's: less than half of it lies in
+    /// a span, and it does not take half of the span. A framework's step may begin just before the call that begins the
+    /// span, and the next just before the call that ends it.
+    pub fn clip_step(&self, step: &StepRange) -> Option<(i64, i64)> {
+        let is_in = |span: &&Range<i64>| {
+            let (start_ns, end_ns) = (step.start_ns.max(span.start), step.end_ns.min(span.end));
+            // How long one will be that has not ended is not known.
+            let step_ns = if step.is_unfinished { i64::MAX } else { step.end_ns - step.start_ns };
+            let shorter_ns = step_ns.min(span.end - span.start);
+            start_ns < span.end && end_ns >= span.start && end_ns - start_ns >= shorter_ns / 2
+        };
+        let span = self.spans.iter().find(is_in).filter(|_| !self.exclude.steps)?;
+        Some((step.start_ns.max(span.start), step.end_ns.min(self.end_ns())))
+    }
 }
 
 /// Reads the capture that was written at `raw`, or the part that it has become since. Of what `filter` does not select
@@ -215,7 +231,7 @@ pub fn read_capture(raw: &Path, filter: &RecordFilter) -> Result<Capture, RunErr
 pub(crate) mod tests {
     use super::*;
     use stepscope_capture::device::ActivityList;
-    use stepscope_capture::{Mark, ProcessIdentity, StepRange, Thread};
+    use stepscope_capture::{Mark, ProcessIdentity, Thread};
 
     /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
     pub(crate) fn capture() -> Capture {
@@ -313,11 +329,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn steps_are_cut_with_the_window() {
-        let mut capture = capture();
-        RecordFilter { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), ..RecordFilter::default() }
-            .apply(&mut capture);
-        assert_eq!(capture.steps.iter().map(|step| (step.number, step.end_ns)).collect::<Vec<_>>(), [(3, 200)]);
+    fn steps_are_cut_with_the_window_and_are_those_that_lie_in_it_for_the_most_part() {
+        let found = |steps: &[(i64, i64)], spans: &[Range<i64>]| {
+            let mut capture = Capture { windows: vec![], ..capture() };
+            let step = |(number, span): (usize, &(i64, i64))| StepRange {
+                number: number as i64,
+                start_ns: span.0,
+                end_ns: span.1,
+                is_unfinished: span.1 == 900,
+                ..capture.steps[0]
+            };
+            capture.steps = steps.iter().enumerate().map(step).collect();
+            RecordFilter { spans: spans.to_vec(), thread: Some(100), ..RecordFilter::default() }.apply(&mut capture);
+            capture.steps.iter().map(|step| (step.number, step.start_ns, step.end_ns)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[(102, 900)], &[100..200]), [(0, 102, 200)], "around most of the window");
+        assert_eq!(
+            found(&[(90, 130), (130, 160), (160, 198), (198, 230)], &[100..200]),
+            [(0, 100, 130), (1, 130, 160), (2, 160, 198)]
+        );
+        assert_eq!(found(&[(60, 110), (110, 110), (190, 900)], &[100..200]), [(1, 110, 110)], "the last goes on");
+        assert_eq!(found(&[(110, 330)], &[100..200, 300..400]), [(0, 110, 330)], "with a pause in it");
     }
 
     #[test]

@@ -64,9 +64,9 @@ impl<'a> ThreadSums<'a> {
         let is_listed = !request.exclude.steps && thread_filter.has_thread(thread);
         let name = request.listed.len() as u32;
         let steps = (0_u32..).zip(&capture.steps).filter(|(_, step)| is_listed && step.thread == thread);
-        let steps = steps.filter(|(_, step)| request.resolved.contains(step.start_ns)).map(|(number, step)| {
-            let end_ns = step.end_ns.min(request.resolved.end_ns()).max(step.start_ns);
-            Row { name, scope: USER_SCOPE, ..Row::new(Source::Step, number, (step.start_ns, end_ns)) }
+        let steps = steps.filter_map(|(number, step)| {
+            let span = request.resolved.clip_step(step)?;
+            Some(Row { name, scope: USER_SCOPE, ..Row::new(Source::Step, number, span) })
         });
         let mut steps: Vec<Row> = steps.collect();
         steps.sort_by_key(Row::place);
