@@ -77,6 +77,7 @@ class _Watching(StepscopeCallback):
 
     @harmless
     def on_train_begin(self, args, state, control, **kwargs):
+        _label_phases()
         _steps.loop_begins(_steps.TRAINER, self, state.global_step)
 
 
@@ -107,21 +108,42 @@ def label_trl(module):
     context.__enter__, context.__exit__ = enter_labelled, leave_labelled
 
 
-def _label_phases():
-    """Label what a trainer does, once a process."""
-    if not hasattr(Trainer.training_step, "__stepscope__"):
-        for name in ("training_step", "compute_loss", "evaluate", "predict"):
-            _label(name, annotate(name))
-        _label("_save_checkpoint", dataflow.checkpoint("save_checkpoint"))
+#: How to label what a trainer does.
+_PHASES = {
+    **{name: annotate(name) for name in ("training_step", "compute_loss", "evaluate", "predict")},
+    "_save_checkpoint": dataflow.checkpoint("save_checkpoint"),
+}
+#: The outermost method of a phase by trainer and name.
+_outermost = {}
 
 
-def _label(name, decorate):
-    function = getattr(Trainer, name, None)
-    if function is None:
-        return
-    labelled = functools.wraps(function)(decorate(function))
+def _label_phases(trainer=Trainer):
+    """Label what trainers of this class, and of those made of it, do."""
+    for name in _PHASES.keys() & vars(trainer).keys():
+        function = vars(trainer)[name]
+        if not hasattr(function, "__stepscope__"):
+            setattr(trainer, name, _labelled(name, function))
+    for made_of_it in trainer.__subclasses__():
+        _label_phases(made_of_it)
+
+
+def _labelled(name, function):
+    with_label = _PHASES[name](function)
+
+    @functools.wraps(function)
+    def labelled(self, *args, **kwargs):
+        key = (id(self), name)
+        # A trainer calls the method of the class that its own is made of for the same phase.
+        if _outermost.setdefault(key, function) is not function:
+            return function(self, *args, **kwargs)
+        try:
+            return with_label(self, *args, **kwargs)
+        finally:
+            _outermost.pop(key, None)
+
     labelled.__stepscope__ = True
-    setattr(Trainer, name, labelled)
+    _recorder.hide(labelled.__code__)
+    return labelled
 
 
 def _know_name():
