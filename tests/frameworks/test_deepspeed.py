@@ -16,9 +16,9 @@ import runs
 PROGRAM = Path(__file__).with_name("programs") / "deepspeed_job.py"
 
 
-def record(run, *arguments):
+def record(run, *arguments, start=runs.forked):
     """Record the job; gives what the engine counted."""
-    told = runs.stepscope("record", "-o", run, "--", sys.executable, PROGRAM, *arguments)
+    told = runs.stepscope("record", "-o", run, "--", *start(PROGRAM, *arguments))
     return json.loads(told.stdout.splitlines()[-1])
 
 
@@ -29,20 +29,20 @@ def steps_of(run):
 
 
 @pytest.mark.parametrize(
-    "stage, accumulated, words, calls",
+    "start, stage, accumulated, words, calls",
     [
-        (0, 1, [], 1),
+        (runs.new_program, 0, 1, [], 1),
         # As often as there are groups of parameters, or parts of them.
-        (1, 2, [], 2),
-        (2, 1, [], 2),
-        (3, 2, [], None),
-        (1, 1, ["overflow"], None),
-        (1, 1, ["critic"], None),
+        (runs.forked, 1, 2, [], 2),
+        (runs.forked, 2, 1, [], 2),
+        (runs.forked, 3, 2, [], None),
+        (runs.forked, 1, 1, ["overflow"], None),
+        (runs.forked, 1, 1, ["critic"], None),
     ],
 )
-def test_steps_are_those_of_the_engine(tmp_path, stage, accumulated, words, calls):
+def test_steps_are_those_of_the_engine(tmp_path, start, stage, accumulated, words, calls):
     run = tmp_path / "run"
-    counted = record(run, stage, accumulated, 8, *words)
+    counted = record(run, stage, accumulated, 8, *words, start=start)
     assert counted["steps"] == 8 // accumulated
     assert steps_of(run) == list(range(counted["steps"]))
     rows = runs.rows(run)
@@ -116,7 +116,7 @@ torch.erfinv(torch.zeros(2))
 print(accelerator.pushed)
 """
     run = tmp_path / "run"
-    assert runs.stepscope("record", "-o", run, "--", sys.executable, "-c", text).stdout == "1\n"
+    assert runs.stepscope("record", "-o", run, "--", *runs.forked("-c", text)).stdout == "1\n"
     rows = runs.rows(run)
     assert [len(runs.named(rows, name)) for name in ("around", "fails")] == [1, 2]
     pairs = [(parent and parent["name"], row["name"]) for parent, row in runs.with_parents(rows)]
@@ -145,7 +145,7 @@ def commands_of_the_page(program, folder):
 
 @pytest.mark.slow
 def test_its_tutorial_as_it_stands(tmp_path):
-    record, *commands = commands_of_the_page([sys.executable, PROGRAM, "1", "2", "32", "tutorial"], tmp_path)
+    record, *commands = commands_of_the_page(runs.forked(PROGRAM, "1", "2", "32", "tutorial"), tmp_path)
     told = runs.stepscope(*record, cwd=tmp_path)
     assert json.loads(told.stdout.splitlines()[-1]) == {"steps": 16}
     assert "tensorboard_trace_handler was given without a folder" in told.stderr
@@ -186,14 +186,14 @@ def test_a_release_that_is_not_known_runs_on_and_is_told(tmp_path):
     changed += "import torch; from stepscope import _frameworks; sys.modules[module.__name__] = module\n"
     changed += "_frameworks.watch(); torch.erfinv(torch.zeros(4))\n"
     run = tmp_path / "run"
-    told = runs.stepscope("record", "-o", run, "--", sys.executable, "-c", changed)
+    told = runs.stepscope("record", "-o", run, "--", *runs.forked("-c", changed))
     assert "not recording steps and phases of deepspeed" in told.stderr
     assert "capture.framework_refused" in runs.findings(run)
 
 
 def test_some_of_its_steps_are_recorded(tmp_path):
     run = tmp_path / "run"
-    command = ["--every", "4", "--for", "1", "--", sys.executable, PROGRAM, "1", "2", "24"]
+    command = ["--every", "4", "--for", "1", "--", *runs.forked(PROGRAM, "1", "2", "24")]
     runs.stepscope("record", "-o", run, *command)
     assert steps_of(run) == [3, 7, 11]
     assert len(runs.named(runs.rows(run), "fwd")) == 6

@@ -13,7 +13,8 @@ PROGRAM = Path(__file__).with_name("programs") / "lightning_job.py"
 
 def record(folder, *words, options=()):
     """Record the job; gives the run and the trainers' counts of steps."""
-    command = ["record", *options, "-o", folder / "run", "--", sys.executable, PROGRAM, *words]
+    start = runs.forked if words[1:] else runs.new_program
+    command = ["record", *options, "-o", folder / "run", "--", *start(PROGRAM, *words)]
     told = runs.stepscope(*command, cwd=folder)
     return folder / "run", json.loads(told.stdout.splitlines()[-1])
 
@@ -66,9 +67,8 @@ def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
 
 @pytest.mark.parametrize("accumulated", [1, 2])
 def test_steps_of_its_own_traces_are_its_batches(tmp_path, accumulated):
-    told = runs.execute(
-        sys.executable, PROGRAM, "lightning.pytorch", "traced", *["accumulate"] * (accumulated - 1), cwd=tmp_path
-    )
+    words = ["lightning.pytorch", "traced", *["accumulate"] * (accumulated - 1)]
+    told = runs.execute(*runs.forked(PROGRAM, *words), cwd=tmp_path)
     assert json.loads(told.stdout.splitlines()[-1]) == [32 // 2 // accumulated]
     (trace,) = tmp_path.glob("out/fit-x-*training_step*.json")
     events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("ph") == "X"]

@@ -11,9 +11,9 @@ import runs
 PROGRAM = Path(__file__).with_name("programs") / "trainer_job.py"
 
 
-def record(folder, *words, options=()):
+def record(folder, *words, options=(), start=runs.forked):
     """Record the job; gives the run and the trainers' counts of steps."""
-    command = ["record", *options, "-o", folder / "run", "--", sys.executable, PROGRAM, *words]
+    command = ["record", *options, "-o", folder / "run", "--", *start(PROGRAM, *words)]
     told = runs.stepscope(*command, cwd=folder)
     assert "Exception ignored" not in told.stderr and "not recording" not in told.stderr
     return folder / "run", json.loads(told.stdout.splitlines()[-1])
@@ -25,9 +25,19 @@ def steps_of(run):
     return found
 
 
-@pytest.mark.parametrize("words", [["plain"], ["given"], ["first"], ["reported"], ["zero1"], ["zero3"]])
-def test_steps_are_those_of_the_trainer(tmp_path, words):
-    run, (steps,) = record(tmp_path, *words)
+@pytest.mark.parametrize(
+    "words, start",
+    [
+        (["plain"], runs.new_program),
+        # What is imported before all else.
+        (["first"], runs.new_program),
+        (["reported"], runs.forked),
+        (["zero1"], runs.forked),
+        (["zero3"], runs.forked),
+    ],
+)
+def test_steps_are_those_of_the_trainer(tmp_path, words, start):
+    run, (steps,) = record(tmp_path, *words, start=start)
     assert steps == 6
     found = steps_of(run)
     assert [(row["step"], row["is_complete"]) for row in found] == [(step, True) for step in range(6)]
@@ -50,6 +60,16 @@ def test_steps_are_those_of_the_trainer(tmp_path, words):
 def test_a_profiler_that_steps_beside_the_trainer_makes_no_steps(tmp_path, options):
     run, (steps,) = record(tmp_path, "profiled", options=options)
     assert [row["step"] for row in steps_of(run)] == list(range(steps))
+    # Its trace has the steps that it was asked for, also where ours takes its place.
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    labels = [event for event in events if event["name"].startswith("ProfilerStep#") and event.get("ph") == "X"]
+    assert [label["name"] for label in sorted(labels, key=lambda label: label["ts"])] == [
+        "ProfilerStep#2",
+        "ProfilerStep#3",
+    ]
+    optimizers = [event["ts"] for event in events if event["name"] == "Optimizer.step#AdamW.step"]
+    for label in labels:
+        assert sum(label["ts"] <= at < label["ts"] + label["dur"] for at in optimizers) == len(optimizers) // 2 == 1
 
 
 def test_a_trainer_after_one_that_failed_counts_on(tmp_path):

@@ -1,8 +1,7 @@
 """Trains a small Llama with Hugging Face's Trainer on the CPU, and prints its counts as JSON.
 
-Arguments: ``plain``, ``zero1``, or ``zero3``; ``raise`` has a callback fail in the middle and trains again; ``given`` has
-the callback given by the program, too, ``first`` from a module that it imports before all others; ``reported`` by its
-name; ``profiled`` has a profiler of PyTorch's step with the trainer.
+Arguments: ``plain``, ``zero1``, or ``zero3``; ``raise`` has a callback fail in the middle and trains again; ``first`` has
+the callback given by the program, too, from a module that it imports before all others; ``reported`` by its name; ``profiled`` has a profiler of PyTorch's step with the trainer.
 """
 
 import json
@@ -44,8 +43,12 @@ class Profiles(TrainerCallback):
     def on_train_begin(self, args, state, control, **kwargs):
         activities = [torch.profiler.ProfilerActivity.CPU]
         schedule = torch.profiler.schedule(wait=1, warmup=1, active=2)
-        self.profiler = torch.profiler.profile(activities=activities, schedule=schedule)
+        self.profiler = torch.profiler.profile(activities=activities, schedule=schedule, on_trace_ready=self.save)
         self.profiler.start()
+
+    def save(self, profiler):
+        if not os.path.exists("trace.json"):
+            profiler.export_chrome_trace("trace.json")
 
     def on_step_end(self, args, state, control, **kwargs):
         self.profiler.step()
@@ -91,9 +94,7 @@ arguments = TrainingArguments(
 callbacks = [Fails()] if "raise" in words else []
 if "profiled" in words:
     callbacks.append(Profiles())
-if "given" in words or "first" in words:
-    from stepscope.transformers import StepscopeCallback
-
+if "first" in words:
     callbacks.append(StepscopeCallback())
 
 
