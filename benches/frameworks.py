@@ -20,7 +20,16 @@ from pathlib import Path
 JOB = Path(__file__).resolve().parent / "frameworks" / "jobs.py"
 #: How wide the layers of the models are, and how wide they are for long steps: what is done beside them differs.
 WIDTH = 16
-LONG_STEPS = {"deepspeed": 512, "lightning": 1280, "transformers": 640}
+LONG_STEPS = {
+    "deepspeed": 512,
+    "lightning": 1280,
+    "transformers": 640,
+    "trl": 640,
+    "accelerate": 1280,
+    "torchtune": 1280,
+}
+#: In their loops the program steps a profiler, which is ours.
+OPTIONS = {"accelerate": ["--as-torch-profiler"]}
 
 
 def main():
@@ -29,9 +38,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--control", action="store_true")
     parser.add_argument("--long-steps", action="store_true", help="of 20 to 50 ms, not of 1 to 4 ms")
+    parser.add_argument("--only", default=",".join(LONG_STEPS), help="frameworks, with commas between them")
     arguments = parser.parse_args()
     print(f"{'median step, us':16} {'without':>9} {'with':>9}  added (half of the rounds lie between)")
-    for framework in ("deepspeed", "lightning", "transformers"):
+    for framework in arguments.only.split(","):
         width = LONG_STEPS[framework] if arguments.long_steps else WIDTH
         words = [arguments.steps, width, *(["control"] if arguments.control else [])]
         rounds = [steps(framework, words) for _ in range(arguments.rounds)]
@@ -47,7 +57,8 @@ def main():
 def steps(framework, words):
     """The ns of a step in a recorded job, without and with what Stepscope knows."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [Path(sys.executable).with_name("stepscope"), "record", "--output", Path(folder) / "run", "--"]
+        command = [Path(sys.executable).with_name("stepscope"), "record", *OPTIONS.get(framework, [])]
+        command += ["--output", Path(folder) / "run", "--"]
         command += [sys.executable, JOB, framework, *words]
         done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True)
         if done.returncode:

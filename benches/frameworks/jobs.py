@@ -51,7 +51,8 @@ class Clock:
 
 def swapped(owner, names):
     """A switch between the methods of ours and those that they wrap."""
-    ours = {name: getattr(owner, name) for name in names if hasattr(getattr(owner, name), "__wrapped__")}
+    own = {name: vars(owner)[name] for name in names if name in vars(owner)}
+    ours = {name: method for name, method in own.items() if "stepscope" in method.__code__.co_filename}
     assert ours, f"Stepscope does not know {owner}"
 
     def switch(is_watched):
@@ -72,12 +73,28 @@ def together(*switches):
     return lambda is_watched: [switch(is_watched) for switch in switches]
 
 
-def transformers():
-    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+def of_trainer(kind, network, arguments, data, **options):
+    """A trainer of Transformers, or of what is made of it."""
+    from transformers import Trainer, TrainerCallback
 
     class Times(TrainerCallback):
+        def on_train_begin(self, args, state, control, **kwargs):
+            # What classes that are made of the trainer do is labelled from here on.
+            phases = ["training_step", "compute_loss"]
+            methods = [swapped(of, phases) for of in kind.__mro__ if of is Trainer or vars(of).keys() & {*phases}]
+            self.clock = Clock(together(*methods, in_list(trainer.callback_handler.callbacks, "StepscopeCallback")))
+
         def on_step_end(self, args, state, control, **kwargs):
-            clock.step_ended()
+            self.clock.step_ended()
+
+    times = Times()
+    trainer = kind(network, arguments, train_dataset=data, callbacks=[times], **options)
+    trainer.train()
+    return times.clock.steps
+
+
+def transformers():
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
     ids = torch.randint(0, 256, (8,))
     data = [{"input_ids": ids, "labels": ids}] * (4 * steps)
@@ -94,11 +111,7 @@ def transformers():
         logging_steps=steps + 1,
         max_steps=steps,
     )
-    trainer = Trainer(LlamaForCausalLM(config), arguments, train_dataset=data, callbacks=[Times()])
-    methods = swapped(Trainer, ["training_step", "compute_loss"])
-    clock = Clock(together(methods, in_list(trainer.callback_handler.callbacks, "StepscopeCallback")))
-    trainer.train()
-    return clock.steps
+    return of_trainer(Trainer, LlamaForCausalLM(config), arguments, data)
 
 
 def lightning():
@@ -173,5 +186,61 @@ def deepspeed():
     return clock.steps
 
 
-found = {"transformers": transformers, "lightning": lightning, "deepspeed": deepspeed}[framework]()
+def stepped(profiler):
+    """A loop that tells a profiler of its steps, or does not."""
+    is_told = [True]
+    clock = Clock(lambda is_watched: is_told.__setitem__(0, is_watched))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    for _ in range(steps):
+        model(inputs).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if is_told[0]:
+            profiler.step()
+        clock.step_ended()
+    return clock.steps
+
+
+def accelerate():
+    from accelerate import Accelerator, ProfileKwargs
+
+    schedule = {"wait": 0, "warmup": 1, "active": steps, "repeat": 1, "skip_first": 0}
+    handler = ProfileKwargs(activities=["cpu"], schedule_option=schedule)
+    with Accelerator(cpu=True, kwargs_handlers=[handler]).profile() as profiler:
+        return stepped(profiler)
+
+
+def torchtune():
+    from stepscope.torchtune import setup_profiler
+
+    schedule = {"wait_steps": 0, "warmup_steps": 1, "active_steps": steps, "num_cycles": 1}
+    profiler, _ = setup_profiler(enabled=True, cuda=False, **schedule)
+    profiler.start()
+    found = stepped(profiler)
+    profiler.stop()
+    return found
+
+
+def trl():
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from trl import SFTConfig, SFTTrainer
+
+    words = {f"word{number}": number for number in range(256)}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(words, "word0")), pad_token="word0", eos_token="word1"
+    )
+    sizes = {"hidden_size": width, "intermediate_size": width, "num_hidden_layers": 1, "num_attention_heads": 4}
+    texts = Dataset.from_dict({"input_ids": [list(range(2, 10))] * (4 * steps)})
+    options = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "logging_steps": steps + 1}
+    arguments = SFTConfig("out", use_cpu=True, bf16=False, per_device_train_batch_size=4, max_steps=steps, **options)
+    return of_trainer(
+        SFTTrainer, LlamaForCausalLM(LlamaConfig(vocab_size=256, **sizes)), arguments, texts, processing_class=tokenizer
+    )
+
+
+jobs = {"transformers": transformers, "trl": trl, "lightning": lightning, "deepspeed": deepspeed}
+jobs |= {"accelerate": accelerate, "torchtune": torchtune}
+found = jobs[framework]()
 print(json.dumps([statistics.median(found[is_watched]) for is_watched in (False, True)]))
