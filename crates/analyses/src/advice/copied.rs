@@ -1,6 +1,7 @@
 //! Operators that only copy or convert take much of the time, on a CPU.
 
 use super::facts::Facts;
+use super::lines::line_at;
 use super::loops::Loop;
 use super::step_operators::Categories;
 use super::words::{counted, quoted};
@@ -52,6 +53,10 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let longest = *of_name.max_by_key(|id| (slices.dur_ns[id.index()], Reverse(**id)))?;
     let count = copies.len() as i64;
     let module = slices.with_ancestors(longest).find(|id| slices.kind(*id) == SliceKind::Module);
+    // What copies in the backward pass is the line that copies in the forward pass.
+    let is_backward = |id: SliceId| trace.slice_name(id).starts_with("autograd::engine::evaluate_function");
+    let forward = copies.iter().filter(|id| !slices.with_ancestors(**id).any(is_backward));
+    let forward = IntervalSet::from_unsorted(forward.map(|id| slices.span(*id)));
     let module = module.map_or_else(String::new, |id| format!(" in {}", quoted(trace.slice_name(id))));
     Some(Advice {
         says: format!(
@@ -67,6 +72,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         count: Some(count),
         gain: Some((copying_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
+        line: line_at(facts, Some(of.rank), &forward),
         time: copying,
         ..row
     })

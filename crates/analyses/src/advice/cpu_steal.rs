@@ -4,7 +4,9 @@ use super::facts::Facts;
 use super::loops::{Loop, THRESHOLD};
 use super::quantities::Quantity;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
+use stepscope_base::Span;
 use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_trace::Step;
 
 /// One moment may be chance. There is a sample about once a second.
 const LEAST_SAMPLES: usize = 3;
@@ -39,6 +41,24 @@ impl<'a> Processors<'a> {
         let quantity = |what: &str| Quantity::of(facts.trace, of, &format!("host CPU {what} (ns)"));
         Some(Self { stolen: quantity("stolen")?, used: [quantity("user")?, quantity("system")?] })
     }
+}
+
+/// For each step the share of the time wanted of the processors that the hypervisor gave to others then; 0 where that is not
+/// known.
+pub(super) fn stolen_shares(facts: &Facts, of: &Loop) -> Vec<f64> {
+    let Some(processors) = Processors::of(facts, of) else { return vec![0.0; of.steps.len()] };
+    let spans = processors.stolen.spans(of);
+    let share = |span: &Span| {
+        let stolen = processors.stolen.growth(*span).unwrap_or(0);
+        let used: i64 = processors.used.iter().filter_map(|used| used.growth(*span)).sum();
+        stolen as f64 / (stolen + used).max(1) as f64
+    };
+    let shares: Vec<f64> = spans.iter().map(share).collect();
+    let of_step = |step: &Step| {
+        let middle_ns = step.span.start_ns + step.span.duration_ns() / 2;
+        spans.iter().position(|span| span.contains(middle_ns)).map_or(0.0, |at| shares[at])
+    };
+    of.steps.iter().map(of_step).collect()
 }
 
 fn of_loop(of: &Loop, processors: &Processors) -> Option<Advice> {

@@ -10,8 +10,8 @@ use stepscope_trace::{StackSample, Trace};
 
 /// A place is as deep as still has this part of the samples.
 const PART_OF_PLACE: f64 = 0.7;
-/// Fewer samples could be anywhere.
-const LEAST_SAMPLES: usize = 5;
+/// Fewer samples could be anywhere. Of three, all are in the place that is named.
+const LEAST_SAMPLES: usize = 3;
 
 /// A row with the line at which the thread that runs the steps is most often at the time that it is about, where it has none
 /// and there are samples.
