@@ -41,6 +41,10 @@ choices! {
         File = "file",
         /// All calls of one category.
         Category = "category",
+        /// One name below the same callers.
+        Callees = "callees",
+        /// One name, and below it those who call it.
+        Callers = "callers",
         /// All launches by one call of the device's API.
         Call = "call",
         /// One launch.

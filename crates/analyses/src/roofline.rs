@@ -39,10 +39,10 @@ use crate::coverage::Launched;
 use crate::groups::{GroupLabel, OPERATOR_GROUPS, operator_group_by};
 use crate::joined::Joinable;
 use crate::{Analysis, AnalysisContext, GroupBy, Joined, Needs, Options, Outcome, Selection};
-use account::Account;
+use account::{Account, DeviceWork};
 use devices::peaks;
 use std::collections::BTreeMap;
-use stepscope_trace::{CopyDirection, Device, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
+use stepscope_trace::{CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, Trace};
 
 /// What limits work at the roofline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -221,8 +221,13 @@ fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome { coverage, findings, ..Outcome::without_coverage(context, &rows(context)) }
 }
 
+/// The arithmetic that each device was asked to do.
+pub(crate) fn work_of_devices(context: &AnalysisContext<'_>) -> BTreeMap<DeviceId, DeviceWork> {
+    Account::of(context, GroupBy::Name).into_devices()
+}
+
 /// The devices asked for that the table does not know, by rank.
-fn unknown_devices(trace: &Trace, selection: &Selection) -> Findings {
+pub(crate) fn unknown_devices(trace: &Trace, selection: &Selection) -> Findings {
     let mut is_used = vec![false; trace.devices.len()];
     events(trace, selection).for_each(|event| is_used[event.device.index()] = true);
     let used = trace.devices.iter().zip(is_used).filter(|(_, is_used)| *is_used).map(|(device, _)| device);

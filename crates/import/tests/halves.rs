@@ -11,7 +11,7 @@ use stepscope_trace::drawn::drawn;
 
 /// What each analysis has that can be added; calls of `memory_statistics` can touch memory in both halves. An analysis that is not here has no such column: it tells of stretches of
 /// time, of what is most or longest, or of shares.
-const ADDITIVE: [(&str, &[&str]); 22] = [
+const ADDITIVE: [(&str, &[&str]); 23] = [
     ("operators", &["count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "flops"]),
     (
         "modules",
@@ -31,6 +31,7 @@ const ADDITIVE: [(&str, &[&str]); 22] = [
             "flops",
         ],
     ),
+    ("call_tree", &["count", "host_self_ns", "device_self_ns"]),
     ("source_lines", &["count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]),
     ("roofline", &["count", "device_ns", "flops"]),
     ("kernels", &["count", "total_ns"]),
@@ -136,8 +137,9 @@ fn broken(trace: &Trace, window: Span, middle_ns: i64) -> Option<String> {
     for (name, columns) in ADDITIVE {
         let analysis = find(name).expect("in the catalogue");
         let groups = analysis.options.group_by.iter().copied().map(Some);
-        // A launch has a row of its own there, which tells it from no other.
-        for group_by in groups.chain([None]).filter(|by| *by != Some(GroupBy::Launch)) {
+        // A launch has a row of its own there, which tells it from no other; and a call whose caller began in the other half
+        // has fewer callers than in the whole.
+        for group_by in groups.chain([None]).filter(|by| !matches!(by, Some(GroupBy::Launch | GroupBy::Callers))) {
             let sums = |spans: &[Span]| {
                 let mut sums = Sums::new();
                 for window in spans {

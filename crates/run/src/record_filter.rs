@@ -343,12 +343,13 @@ pub(crate) mod tests {
             RecordFilter { spans: spans.to_vec(), thread: Some(100), ..RecordFilter::default() }.apply(&mut capture);
             capture.steps.iter().map(|step| (step.number, step.start_ns, step.end_ns)).collect::<Vec<_>>()
         };
-        assert_eq!(found(&[(102, 900)], &[100..200]), [(0, 102, 200)], "around most of the window");
+        let window = [Range { start: 100, end: 200 }];
+        assert_eq!(found(&[(102, 900)], &window), [(0, 102, 200)], "around most of the window");
         assert_eq!(
-            found(&[(90, 130), (130, 160), (160, 198), (198, 230)], &[100..200]),
+            found(&[(90, 130), (130, 160), (160, 198), (198, 230)], &window),
             [(0, 100, 130), (1, 130, 160), (2, 160, 198)]
         );
-        assert_eq!(found(&[(60, 110), (110, 110), (190, 900)], &[100..200]), [(1, 110, 110)], "the last goes on");
+        assert_eq!(found(&[(60, 110), (110, 110), (190, 900)], &window), [(1, 110, 110)], "the last goes on");
         assert_eq!(found(&[(110, 330)], &[100..200, 300..400]), [(0, 110, 330)], "with a pause in it");
     }
 

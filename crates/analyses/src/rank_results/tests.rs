@@ -206,8 +206,10 @@ fn what_is_put_together_from_each_rank_is_what_all_events_give() {
     with_rows.extend(check_by_rank(&[of_rank(0), of_rank(1), of_rank(2)]));
     for name in [
         "modules",
+        "call_tree",
         "source_lines",
         "roofline",
+        "device_peaks",
         "memory_summary",
         "memory_peak",
         "memory_events",

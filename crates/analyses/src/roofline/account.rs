@@ -23,6 +23,16 @@ struct Call {
 pub(super) struct Account<'a> {
     groups: &'a Groups,
     of_ranks: BTreeMap<u32, Sums>,
+    of_devices: BTreeMap<DeviceId, DeviceWork>,
+}
+
+/// The arithmetic that a device was asked to do.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct DeviceWork {
+    /// Operations of the calls whose work is known.
+    pub(crate) flops: i64,
+    /// The least time that those take at its peak rates, as far as these are known.
+    pub(crate) compute_ns: i64,
 }
 
 /// Those of one rank.
@@ -62,6 +72,7 @@ impl<'a> Account<'a> {
             call.uses_tensor_cores |= event.uses_tensor_cores;
         }
         let peaks: Vec<Option<&Peaks>> = trace.devices.iter().map(|device: &Device| peaks(device)).collect();
+        let mut of_devices: BTreeMap<DeviceId, DeviceWork> = BTreeMap::new();
         for (op, call) in calls.iter().enumerate() {
             let Some(device) = call.device else { continue };
             let of_rank = of_ranks.entry(rank(device)).or_insert_with(new);
@@ -69,10 +80,21 @@ impl<'a> Account<'a> {
             row.count += 1;
             row.device_ns = row.device_ns.saturating_add(call.device_ns);
             if let Some(work) = works.get(op as u32) {
-                row.add(call, &work, peaks[device.index()]);
+                let peaks = peaks[device.index()];
+                row.add(call, &work, peaks);
+                let rate = peaks.and_then(|peaks| peaks.flops_per_s(&work, call.uses_tensor_cores));
+                let of_device = of_devices.entry(device).or_default();
+                of_device.flops = of_device.flops.saturating_add(work.flops);
+                let compute_ns = rate.map_or(0, |rate| least_ns(work.flops, rate));
+                of_device.compute_ns = of_device.compute_ns.saturating_add(compute_ns);
             }
         }
-        Self { groups, of_ranks }
+        Self { groups, of_ranks, of_devices }
+    }
+
+    /// What each device was asked to do.
+    pub(super) fn into_devices(self) -> BTreeMap<DeviceId, DeviceWork> {
+        self.of_devices
     }
 
     /// Rows with device work, each with its rank.

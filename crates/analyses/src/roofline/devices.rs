@@ -10,18 +10,18 @@ const TABLE: &str = include_str!("../../data/devices.tsv");
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Peaks {
     words: Vec<&'static str>,
-    fp64: Option<i64>,
-    fp64_tensor: Option<i64>,
-    fp32: Option<i64>,
-    fp32_tensor: Option<i64>,
-    fp16: Option<i64>,
-    fp8: Option<i64>,
-    int8: Option<i64>,
+    pub(crate) fp64: Option<i64>,
+    pub(crate) fp64_tensor: Option<i64>,
+    pub(crate) fp32: Option<i64>,
+    pub(crate) fp32_tensor: Option<i64>,
+    pub(crate) fp16: Option<i64>,
+    pub(crate) fp8: Option<i64>,
+    pub(crate) int8: Option<i64>,
     /// Bytes per second that memory moves.
-    pub(super) bytes_per_s: i64,
+    pub(crate) bytes_per_s: i64,
     memory_bytes: i64,
     /// Bytes per second that its links to devices of the same host carry in one direction.
-    link_bytes_per_s: Option<i64>,
+    pub(crate) link_bytes_per_s: Option<i64>,
 }
 
 static ROWS: LazyLock<Vec<Peaks>> = LazyLock::new(|| {
