@@ -1,5 +1,5 @@
 import { type Query, runPath, withQuery } from "../api/paths";
-import type { Envelope } from "../api/types";
+import type { Envelope, Row } from "../api/types";
 import { formatCount } from "../format/units";
 import { useAnswer } from "../state/answer";
 import { selection } from "../state/route";
@@ -21,6 +21,8 @@ interface Props {
   readonly nouns: string;
   /** True for what devices do; bars then have the colour of computing. */
   readonly isDevice: boolean;
+  /** Where a bar's name leads. */
+  readonly linkOf?: (row: Row) => string | undefined;
 }
 
 /** Which of how many are drawn, and by what they are ordered. */
@@ -29,7 +31,7 @@ export function topWords(shown: number, all: number, nouns: string, by: string):
 }
 
 /** The rows with the largest values of a column, as bars. */
-export function TopBars({ analysis, by, name, query = [], part, count = 10, nouns, isDevice }: Props) {
+export function TopBars({ analysis, by, name, query = [], part, count = 10, nouns, isDevice, linkOf }: Props) {
   const path = withQuery(runPath(runId.value, `analyses/${analysis}`), [
     ...(part ?? selection.value),
     ...query,
@@ -40,7 +42,11 @@ export function TopBars({ analysis, by, name, query = [], part, count = 10, noun
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value) return <Loading />;
   const column = answer.value.columns.find((column) => column.name === by);
-  const bars = answer.value.results.map((row) => ({ name: String(row[name] ?? "–"), value: row[by] ?? null }));
+  const bars = answer.value.results.map((row) => ({
+    name: String(row[name] ?? "–"),
+    value: row[by] ?? null,
+    href: linkOf?.(row),
+  }));
   const shown = bars.filter((bar) => bar.value !== null && Number(bar.value) > 0);
   if (!column || shown.length === 0) return null;
   const label = topWords(shown.length, answer.value.page.matching, nouns, column.label);

@@ -15,6 +15,10 @@ export interface PageInfo {
 }
 
 const always = () => null;
+const missingDevices = ({ has }: RunDetail) =>
+  has.devices
+    ? null
+    : "No work of a device was recorded: the job used none, or its profiler could not be used; `stepscope doctor` says which.";
 
 export const PAGES: readonly PageInfo[] = [
   {
@@ -32,6 +36,13 @@ export const PAGES: readonly PageInfo[] = [
     load: () => import("./timeline/Timeline"),
   },
   {
+    id: "idle",
+    title: "Why idle",
+    about: "Why devices idle, the longest gaps, the critical path, waits for devices, queues",
+    missing: missingDevices,
+    load: () => import("./idle/Idle"),
+  },
+  {
     id: "operators",
     title: "Operators",
     about: "Calls and times of operators, by name, shapes, stack, module or category",
@@ -42,10 +53,7 @@ export const PAGES: readonly PageInfo[] = [
     id: "kernels",
     title: "Kernels",
     about: "Times, occupancy and launches of kernels",
-    missing: ({ has }) =>
-      has.devices
-        ? null
-        : "No work of a device was recorded: the job used none, or its profiler could not be used; `stepscope doctor` says which.",
+    missing: missingDevices,
     load: () => import("./kernels/Kernels"),
   },
   {
@@ -57,6 +65,20 @@ export const PAGES: readonly PageInfo[] = [
         ? null
         : "No calls of modules were recorded: `stepscope record` does, without --no-modules; torch.profiler with with_stack=True.",
     load: () => import("./modules/Modules"),
+  },
+  {
+    id: "calls",
+    title: "Call tree",
+    about: "Who calls what, top-down and bottom-up, as a flame graph and a tree: Python, modules, operators, kernels",
+    missing: ({ counts }) => (Number(counts.slices) > 0 ? null : "No calls were recorded."),
+    load: () => import("./calls/Calls"),
+  },
+  {
+    id: "efficiency",
+    title: "Efficiency",
+    about: "Roofline, tensor cores, occupancy, utilization of operations (MFU), copies",
+    missing: missingDevices,
+    load: () => import("./efficiency/Efficiency"),
   },
   {
     id: "memory",

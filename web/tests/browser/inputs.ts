@@ -16,6 +16,11 @@ export const STEPS: readonly (readonly [string, string])[] = V100.every((path) =
   ? [[V100[1] as string, V100[0] as string]]
   : [];
 
+/** Traces that no other test looks at, where this machine has them: what a person opens who knows none of ours. */
+export const STRANGE: readonly string[] = ["mi300_qwen_stacks_memory", "b200_eager_8gpu_stacks", "a100_ddp_nccl_rank"]
+  .map((name) => `${TRACES}/kineto/${name}.json.gz`)
+  .filter((path) => existsSync(path));
+
 /** A run that was recorded on a processor. */
 export const RUN = `${CHECKOUT}tests/fixtures/gpt-cpu`;
 /** A trace with a device: with stacks and memory, or else one of the repository, which has neither. */

@@ -346,7 +346,8 @@ test("a link of an advice shows its slice as large as it can be seen", async () 
   const nth = report(TRACE).advice.findIndex(({ start_ns, slice }) => start_ns !== null && slice !== null);
   expect(advice.length).toBeGreaterThan(0);
   await goTo(page, `overview?run=${OF_TRACE}`);
-  await page.locator(".advice > li").nth(nth).getByRole("link", { name: "On the timeline" }).click();
+  const listed = page.getByRole("region", { name: "Advice" }).locator("li");
+  await listed.nth(nth).getByRole("link", { name: "On the timeline" }).click();
   await page.locator(".timeline-title code").waitFor();
   await page.waitForURL(/view=\d+-\d+/);
   const [, start, end] = /view=(\d+)-(\d+)/.exec(page.url()) ?? [];

@@ -50,11 +50,12 @@ export function unitOf(name: string, cell: Cell): Unit {
   if (name === "pid" || name === "line" || name === "step") return "id";
   if (name.endsWith("_ns")) return "ns";
   if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
-  if (/bytes(_per_step|_min|_median|_max)?$/.test(name)) return "bytes";
+  if (/bytes(_per_step|_min|_mean|_median|_max)?$/.test(name)) return "bytes";
   if (name.endsWith("_ratio")) return "ratio";
   // Calls of a step, in a comparison.
   if (name === "a_count" || name === "b_count") return "plain";
-  if (name === "calls_per_s" || name === "forward_flops_per_s") return "count";
+  if (name === "calls_per_s" || name.endsWith("flops_per_s")) return "count";
+  if (name === "bytes_per_s") return "bytes";
   return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
 }
 

@@ -1,12 +1,13 @@
 import type { Cell, Unit } from "../../api/types";
 import { exactCell, formatCell } from "../../format/cell";
+import { MiddleCut } from "../MiddleCut";
 import { Value } from "../Value";
 
 /** One bar. */
 export interface Bar {
   readonly name: string;
   readonly value: Cell;
-  readonly href?: string;
+  readonly href?: string | undefined;
 }
 
 interface Props {
@@ -26,7 +27,7 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
       {bars.map((bar, at) => (
         <li key={`${at} ${bar.name.slice(0, 200)}`}>
           <span class={isPath ? "bar-name path" : "bar-name"} title={exactCell("text", bar.name)}>
-            <bdi>{bar.href ? <a href={bar.href}>{formatCell("text", bar.name)}</a> : formatCell("text", bar.name)}</bdi>
+            <bdi>{named(bar, isPath)}</bdi>
           </span>
           <span class="bar-track" aria-hidden="true">
             <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />
@@ -38,4 +39,10 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
       ))}
     </ol>
   );
+}
+
+function named(bar: Bar, isPath: boolean) {
+  const text = formatCell("text", bar.name);
+  const name = isPath ? text : <MiddleCut text={text} />;
+  return bar.href ? <a href={bar.href}>{name}</a> : name;
 }

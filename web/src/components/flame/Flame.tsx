@@ -1,13 +1,14 @@
 import { useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import { formatCell } from "../../format/cell";
-import { clipped } from "../../format/printable";
 import { Figure } from "../charts/Figure";
 import { Pointed, usePointed } from "../charts/Pointed";
 import { useWidth } from "../charts/width";
 import { type Box, boxesOf, type Module } from "./tree";
 
 const ROW = 22;
+/** Characters of a path that are said. */
+const LONG_PATH = 300;
 /** Width of a letter of the labels, in pixels: they are of one width. */
 const LETTER = 6.7;
 
@@ -65,7 +66,7 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
             const words = wordsOf ? `${value}, ${wordsOf(box.module)}` : value;
             const place = { x, y, width: wide, height: ROW - 1, rx: 2 };
             const texture = textureOf?.(box.module);
-            const said = `${clipped(box.module.path, 300)}: ${words}`;
+            const said = `${lastOf(box.module.path)}: ${words}`;
             return (
               <g
                 key={box.module.path}
@@ -106,6 +107,9 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
     </Figure>
   );
 }
+
+/** The end of a path, which says what a box is. */
+const lastOf = (path: string): string => (path.length > LONG_PATH ? `…${path.slice(-LONG_PATH)}` : path);
 
 /** A name, and what else the box says when there is room for both. */
 function labelOf({ name }: Module, words: string | undefined, width: number): string {

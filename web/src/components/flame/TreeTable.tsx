@@ -1,9 +1,13 @@
 import { useRef, useState } from "preact/hooks";
 import type { Column } from "../../api/types";
-import type { Module } from "../../components/flame/tree";
 import { exactCell, shortCell } from "../../format/cell";
+import type { Module } from "./tree";
 
 interface Props {
+  /** What a row is. */
+  readonly noun: string;
+  /** The column that says of what kind a row is. */
+  readonly kind: string;
   readonly columns: readonly Column[];
   readonly modules: readonly Module[];
   readonly open: ReadonlySet<string>;
@@ -11,8 +15,8 @@ interface Props {
   readonly onChoose: (module: Module) => void;
 }
 
-/** The tree as a table: a module's numbers beside it, the modules that it calls below it. */
-export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
+/** The tree as a table: numbers beside each row, what it calls below it. */
+export function TreeTable({ noun, kind, columns, modules, open, onToggle, onChoose }: Props) {
   const body = useRef<HTMLTableSectionElement>(null);
   const [active, setActive] = useState(0);
   const at = Math.min(active, modules.length - 1);
@@ -39,11 +43,11 @@ export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
   };
   return (
     <div class="table-scroll tree">
-      <table role="treegrid" aria-label="Tree of modules" onKeyDown={onKeyDown}>
+      <table role="treegrid" aria-label={`Tree of ${noun}s`} onKeyDown={onKeyDown}>
         <thead>
           <tr>
             <th scope="col" class="tree-name">
-              module
+              {noun}
             </th>
             {columns.map((column) => (
               <th key={column.name} scope="col" class="number" title={column.name}>
@@ -81,9 +85,7 @@ export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
                     {hasChildren ? (isOpen ? "▾" : "▸") : "·"}
                   </button>
                   {module.name}
-                  {typeof module.row.module_class === "string" && (
-                    <span class="module-class">{module.row.module_class}</span>
-                  )}
+                  {typeof module.row[kind] === "string" && <span class="module-class">{module.row[kind]}</span>}
                 </td>
                 {columns.map((column) => (
                   <td key={column.name} class="number" title={exactCell(column.unit, module.row[column.name])}>

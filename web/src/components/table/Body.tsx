@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Cell, Column, Row } from "../../api/types";
 import { exactCell, plainCell, shortCell } from "../../format/cell";
 import { copyText } from "../clipboard";
+import { MiddleCut } from "../MiddleCut";
 import { useVirtual } from "./virtual";
 import { type Called, cellWords, hasSentences, isSum, kindWords } from "./words";
 
@@ -120,7 +121,7 @@ export function Body(props: Props) {
                     class={column.is_right_aligned ? "number" : isPath(column) ? "path" : undefined}
                     title={row && titleOf(column, row[column.name], isVerbatim)}
                   >
-                    <bdi>{row ? textOf(column, row) : "…"}</bdi>
+                    <bdi>{row ? cut(textOf(column, row), column) : "…"}</bdi>
                   </td>
                 ))}
               </tr>
@@ -138,6 +139,11 @@ function titleOf(column: Column, value: Cell | undefined, isVerbatim: boolean): 
   const exact = exactCell(column.unit, value);
   return hasSentences(column) && !isVerbatim ? kindWords(column.name, exact) : exact;
 }
+
+const cut = (text: string, column: Column) => (isMiddleCut(column) ? <MiddleCut text={text} /> : text);
+
+/** Whether its texts are names, which begin and end alike as often. */
+const isMiddleCut = (column: Column): boolean => column.unit === "text" && !isPath(column) && !hasSentences(column);
 
 /** Whether its texts are told apart by their ends: paths of files and of modules. */
 const isPath = ({ name }: Column): boolean => name === "file" || name === "path";

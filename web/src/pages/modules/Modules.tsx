@@ -4,6 +4,7 @@ import type { Column, Envelope } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
 import { Flame } from "../../components/flame/Flame";
+import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
 import { findModule, type Module, treeOf, visible } from "../../components/flame/tree";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
@@ -12,7 +13,6 @@ import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { Tree } from "./Tree";
 
 /** Modules that are asked for; a tree with more is shown as far as that. */
 const MOST = 10_000;
@@ -91,7 +91,9 @@ export default function Modules() {
       <h2>
         Tree <Definition analysis="modules" />
       </h2>
-      <Tree
+      <TreeTable
+        noun="module"
+        kind="module_class"
         columns={numbers}
         modules={visible(root ? [root] : roots, open)}
         open={open}

@@ -1,10 +1,11 @@
 import type { Report } from "../../api/types";
 import { BreakdownBar } from "../../components/charts/BreakdownBar";
-import { BreakdownTable } from "../../components/charts/BreakdownTable";
+import { BreakdownLegend } from "../../components/charts/BreakdownLegend";
 import { Definition } from "../../components/Definition";
-import { Table } from "../../components/table/Table";
+import { IdleCauses } from "../../components/IdleCauses";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
+import { hrefOf } from "../../state/route";
 
 /** Devices whose bars are drawn; all are in the table. */
 const DRAWN = 16;
@@ -34,7 +35,7 @@ export function Devices({ report }: { report: Report }) {
               </span>
             </h3>
             <BreakdownBar breakdown={device.breakdown} label={name} />
-            <BreakdownTable breakdown={device.breakdown} label={name} />
+            <BreakdownLegend breakdown={device.breakdown} label={`What ${name} does`} />
           </article>
         );
       })}
@@ -43,7 +44,10 @@ export function Devices({ report }: { report: Report }) {
           The first {DRAWN} of {formatCount(report.devices.length)} are drawn; choose a rank to see its devices.
         </p>
       )}
-      <Table analysis="gpu_utilization" title="How well devices are used" prefix="u." height={8} />
+      <IdleCauses />
+      <p>
+        <a href={hrefOf("efficiency")}>How well devices are used</a>
+      </p>
     </section>
   );
 }

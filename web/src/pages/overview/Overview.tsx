@@ -10,7 +10,9 @@ import { hrefWith, selection, timeWindow } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { Devices } from "./Devices";
 import { Environment } from "./Environment";
+import { Memory } from "./Memory";
 import { Steps } from "./Steps";
+import { TopAdvice } from "./TopAdvice";
 
 /** What a person wants to know of a run first; every number is that of `stepscope report`. */
 export default function Overview() {
@@ -35,9 +37,13 @@ export default function Overview() {
           </p>
         ))}
       </section>
+      <div class="glance">
+        <Steps report={report} />
+        <TopAdvice advice={report.advice} />
+        <Devices report={report} />
+        <Memory />
+      </div>
       <AdviceList advice={report.advice} />
-      <Steps report={report} />
-      <Devices report={report} />
       <Environment report={report} />
       {report.findings.length > 0 && (
         <section aria-label="Findings">

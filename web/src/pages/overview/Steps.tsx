@@ -1,12 +1,12 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Report } from "../../api/types";
-import { BreakdownTable } from "../../components/charts/BreakdownTable";
+import { BreakdownBar } from "../../components/charts/BreakdownBar";
+import { BreakdownLegend } from "../../components/charts/BreakdownLegend";
 import { Figure } from "../../components/charts/Figure";
-import { Legend } from "../../components/charts/Legend";
 import { RankBars } from "../../components/charts/RankBars";
 import { barsOf } from "../../components/charts/rank_bars";
 import { StackedColumns } from "../../components/charts/StackedColumns";
-import { columnsOf, partsIn, STEP_COLUMNS } from "../../components/charts/steps";
+import { columnsOf, STEP_COLUMNS } from "../../components/charts/steps";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
@@ -60,6 +60,12 @@ export function Steps({ report }: { report: Report }) {
           </>
         )}
       </p>
+      {report.step_breakdown && (
+        <>
+          <BreakdownBar breakdown={report.step_breakdown} label="The mean step" />
+          <BreakdownLegend breakdown={report.step_breakdown} label="Where the time goes" />
+        </>
+      )}
       {answer.state === "failed" && <ErrorNotice error={answer.error} />}
       {answer.state === "loading" && !answer.value && <Loading />}
       {isOfRanks && rows.length > 0 && (
@@ -71,31 +77,21 @@ export function Steps({ report }: { report: Report }) {
           standsOut="with the longest step"
         />
       )}
-      {columns.length > 0 && (
-        <Figure name="steps" title={<Legend parts={partsIn(columns)} />}>
+      {columns.length > 1 && (
+        <Figure name="steps" title={<span class="dim">Click a step to filter every page to it.</span>}>
           <StackedColumns
             label={`Steps of rank ${rank}`}
             columns={columns}
             onChoose={(column) => setParams({ step: column.isChosen ? null : column.label })}
           />
-          <p class="dim">
-            Click a step to filter every page to it.
-            {from > 0 && (
-              <>
-                {" "}
-                <a href={hrefWith({ "steps-from": String(Math.max(0, from - SHOWN)) })}>Earlier steps</a>
-              </>
-            )}
-            {from + SHOWN < total && (
-              <>
-                {" "}
-                <a href={hrefWith({ "steps-from": String(from + SHOWN) })}>Later steps</a>
-              </>
-            )}
-          </p>
+          {total > SHOWN && (
+            <p class="dim">
+              {from > 0 && <a href={hrefWith({ "steps-from": String(Math.max(0, from - SHOWN)) })}>Earlier steps</a>}{" "}
+              {from + SHOWN < total && <a href={hrefWith({ "steps-from": String(from + SHOWN) })}>Later steps</a>}
+            </p>
+          )}
         </Figure>
       )}
-      {report.step_breakdown && <BreakdownTable breakdown={report.step_breakdown} label="Where the time goes" />}
     </section>
   );
 }

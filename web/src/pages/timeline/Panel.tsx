@@ -1,5 +1,6 @@
 import type { TimelineController } from "./controller";
 import { ListView } from "./ListView";
+import { type PanelPlace, place } from "./panel_place";
 import { RangeSums } from "./RangeSums";
 import { SliceView } from "./SliceView";
 
@@ -16,7 +17,11 @@ interface Props {
   readonly onTab: (tab: PanelTab) => void;
 }
 
-/** Below the canvas: what is selected, the sums of a range, or what is shown as a list. */
+const change = (to: Partial<PanelPlace>) => {
+  place.value = { ...place.value, ...to };
+};
+
+/** Beside the canvas: what is selected, the sums of a range, or what is shown as a list. */
 export function Panel({ controller, tab, onTab }: Props) {
   const onKeyDown = (event: KeyboardEvent) => {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
@@ -27,26 +32,39 @@ export function Panel({ controller, tab, onTab }: Props) {
     onTab(next);
     document.getElementById(`timeline-tab-${next}`)?.focus();
   };
+  const { isRight, isShut } = place.value;
+  const open = (next: PanelTab) => {
+    if (isShut) place.value = { ...place.value, isShut: false };
+    onTab(next);
+  };
   return (
     <section class="timeline-panel" aria-label="Details">
-      <div role="tablist" aria-label="Details" onKeyDown={onKeyDown}>
-        {TABS.map(([id, title]) => (
-          <button
-            key={id}
-            id={`timeline-tab-${id}`}
-            type="button"
-            role="tab"
-            tabIndex={tab === id ? 0 : -1}
-            aria-selected={tab === id}
-            aria-controls="timeline-panel"
-            onClick={() => onTab(id)}
-          >
-            {title}
-          </button>
-        ))}
+      <div class="timeline-panel-bar">
+        <div role="tablist" aria-label="Details" onKeyDown={onKeyDown}>
+          {TABS.map(([id, title]) => (
+            <button
+              key={id}
+              id={`timeline-tab-${id}`}
+              type="button"
+              role="tab"
+              tabIndex={tab === id ? 0 : -1}
+              aria-selected={tab === id}
+              aria-controls="timeline-panel"
+              onClick={() => open(id)}
+            >
+              {title}
+            </button>
+          ))}
+        </div>
+        <button type="button" onClick={() => change({ isRight: !isRight, isShut: false })}>
+          {isRight ? "Below" : "On the right"}
+        </button>
+        <button type="button" aria-expanded={!isShut} onClick={() => change({ isShut: !isShut })}>
+          {isShut ? "Open" : "Close"}
+        </button>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
-      <div id="timeline-panel" role="tabpanel" tabIndex={0} aria-labelledby={`timeline-tab-${tab}`}>
+      <div id="timeline-panel" role="tabpanel" tabIndex={0} aria-labelledby={`timeline-tab-${tab}`} hidden={isShut}>
         {tab === "slice" && <SliceView controller={controller} />}
         {tab === "range" && <RangeSums controller={controller} />}
         {tab === "list" && <ListView controller={controller} />}

@@ -14,6 +14,8 @@ import { TimelineController } from "./controller";
 import { FindTrack } from "./FindTrack";
 import { OnlyCollectives } from "./OnlyCollectives";
 import { Panel, type PanelTab } from "./Panel";
+import { place, sizeOf } from "./panel_place";
+import { Splitter } from "./Splitter";
 import { Steps } from "./steps";
 import { Toolbar } from "./Toolbar";
 
@@ -85,8 +87,10 @@ function Stage({ controller, tab, onTab }: Tabs & { controller: TimelineControll
       }),
     [controller, onTab],
   );
+  const { isRight, isShut } = place.value;
+  const size = isShut ? "auto" : `${sizeOf(place.value)}px`;
   return (
-    <div class="timeline">
+    <div class={`timeline${isRight ? " panel-right" : ""}${isShut ? " panel-shut" : ""}`} style={{ "--panel": size }}>
       <h1 class="hidden">Timeline</h1>
       <Toolbar controller={controller} search={search} onFind={() => setFinding(true)} onList={() => onTab("list")} />
       <CanvasFrame
@@ -95,6 +99,7 @@ function Stage({ controller, tab, onTab }: Tabs & { controller: TimelineControll
         label="Timeline. Full stop and comma go from slice to slice, the arrow keys move, L lists what is shown."
         mapLabel="The whole run, and which part of it is shown"
       />
+      {!isShut && <Splitter />}
       <Panel controller={controller} tab={tab} onTab={onTab} />
       <p class="hidden" aria-live="polite">
         {controller.selection.announcement.value}

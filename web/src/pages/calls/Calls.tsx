@@ -1,0 +1,218 @@
+import { useMemo, useState } from "preact/hooks";
+import { runPath, withQuery } from "../../api/paths";
+import type { Column, Envelope } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { Definition } from "../../components/Definition";
+import { Flame } from "../../components/flame/Flame";
+import { TreeTable } from "../../components/flame/TreeTable";
+import { tintOf } from "../../components/flame/tint";
+import { type Module, treeOf, visible } from "../../components/flame/tree";
+import { timelineSearch } from "../../components/links";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { formatCount } from "../../format/units";
+import { useAnswer } from "../../state/answer";
+import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
+import { detail, runId } from "../../state/runs";
+import { shaped } from "./shape";
+
+/** Rows that are asked for, those with the most time; a tree with more is shown as far as that. */
+const MOST = 10_000;
+
+const DIRECTIONS = [
+  ["callees", "what is called (top-down)"],
+  ["callers", "who calls (bottom-up)"],
+] as const;
+const KINDS = [
+  ["python", "Python"],
+  ["module", "modules"],
+  ["label", "labels"],
+  ["op", "operators"],
+  ["api", "calls of the device's API"],
+] as const;
+const MERGED = [
+  ["layers", "alike layers as one"],
+  ["recursion", "recursion as one"],
+] as const;
+const MEASURES = ["device_total_ns", "host_total_ns", "allocated_bytes", "flops"];
+const NOT_NUMBERS = ["id", "parent", "depth", "name", "kind"];
+
+/** Where time, memory and operations go, by who calls whom: as boxes, and as a tree. */
+export default function Calls() {
+  const direction = DIRECTIONS.find(([name]) => name === param("direction"))?.[0] ?? "callees";
+  const path = withQuery(runPath(runId.value, "analyses/call_tree"), [
+    ...selection.value,
+    ["group_by", direction === "callees" ? null : direction],
+    ["limit", MOST],
+  ]);
+  const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
+  const rows = answer.value?.results;
+  const [hidden, search] = [params("without").join(), param("find") ?? ""];
+  const [isRecursionMerged, areLayersMerged] = [param("recursion") !== "no", param("layers") !== "no"];
+  const roots = useMemo(() => {
+    const shape = { hidden: new Set(hidden.split(",")), isRecursionMerged, areLayersMerged, search };
+    return treeOf(shaped(rows ?? [], shape), "id");
+  }, [rows, hidden, isRecursionMerged, areLayersMerged, search]);
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
+  if (!answer.value || !rows) return <Loading what="Building the tree of calls…" />;
+  if (rows.length === 0) return <Nothing />;
+  const columns = answer.value.columns.filter(({ name }) => !NOT_NUMBERS.includes(name));
+  const isUsed = ({ name }: Column) => rows.some((row) => Number(row[name] ?? 0) > 0);
+  const measures = MEASURES.map((name) => columns.find((column) => column.name === name)).filter(
+    (column): column is Column => column !== undefined && isUsed(column),
+  );
+  const measure = measures.find(({ name }) => name === param("by")) ?? measures[0];
+  if (!measure) return <Nothing />;
+  const byMeasure = sorted(roots, measure.name);
+  const root = find(byMeasure, param("root") ?? "");
+  const shown = root ? [root] : byMeasure;
+  const open = new Set([...hottest(shown, measure.name)].filter((path) => !toggled.has(path)));
+  for (const path of toggled) if (!hottest(shown, measure.name).has(path)) open.add(path);
+  const toggle = (module: Module) => {
+    const next = new Set(toggled);
+    if (!next.delete(module.path)) next.add(module.path);
+    setToggled(next);
+  };
+  const focus = (module: Module) => {
+    const to = module.path === root?.path ? module.parent : module;
+    setParams({ root: to ? keyOf(to.path) : null });
+  };
+  const { total } = answer.value.page;
+  return (
+    <>
+      <h1>
+        Call tree <Definition analysis="call_tree" />
+      </h1>
+      <p class="dim">
+        Click a box or a row to make it the whole; click it again to go back to what is around it.
+        {total > rows.length &&
+          ` The ${formatCount(rows.length)} places with the most time of ${formatCount(total)} are shown.`}
+      </p>
+      <div class="choices">
+        <Choices label="Below a row is" name="direction" value={direction} options={DIRECTIONS} />
+        <Choices
+          label="Wide as"
+          name="by"
+          value={measure.name}
+          options={[measure, ...measures.filter((other) => other !== measure)].map(
+            (column) => [column.name, column.label] as const,
+          )}
+        />
+        <label class="choice">
+          Find{" "}
+          <input
+            type="search"
+            value={search}
+            onInput={(event) => setParams({ find: event.currentTarget.value || null }, { replace: true })}
+          />
+        </label>
+        <fieldset class="choice kinds">
+          <legend>Show</legend>
+          {KINDS.map(([kind, words]) => (
+            <label key={kind}>
+              <input
+                type="checkbox"
+                checked={!params("without").includes(kind)}
+                onChange={(event) => {
+                  const others = params("without").filter((other) => other !== kind);
+                  setParams({ without: event.currentTarget.checked ? others : [...others, kind] });
+                }}
+              />{" "}
+              {words}
+            </label>
+          ))}
+          {MERGED.map(([name, words]) => (
+            <label key={name}>
+              <input
+                type="checkbox"
+                checked={param(name) !== "no"}
+                onChange={(event) => setParams({ [name]: event.currentTarget.checked ? null : "no" })}
+              />{" "}
+              {words}
+            </label>
+          ))}
+        </fieldset>
+        {root && (
+          <>
+            <a href={hrefWith({ root: null })}>Show everything</a>
+            <a href={timelineSearch(root.name)}>On the timeline</a>
+          </>
+        )}
+      </div>
+      {shown.length === 0 ? (
+        <Empty>No call has “{search}” in its name.</Empty>
+      ) : (
+        <>
+          <Flame
+            roots={shown}
+            column={measure}
+            title={`${measure.label} by calls`}
+            classOf={(module) => tintOf(module.name)}
+            isIcicle
+            onChoose={focus}
+          />
+          <TreeTable
+            noun="call"
+            kind="kind"
+            columns={columns.filter(isUsed)}
+            modules={visible(shown, open)}
+            open={open}
+            onToggle={toggle}
+            onChoose={focus}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+function Nothing() {
+  return (
+    <>
+      <h1>Call tree</h1>
+      <Empty>Nothing was called {whereWords(selection.value)}.</Empty>
+    </>
+  );
+}
+
+/** The trees with the largest values first, on each level. */
+function sorted(modules: readonly Module[], column: string): Module[] {
+  const value = (module: Module) => Number(module.row[column] ?? 0);
+  const order = (list: Module[]) => list.sort((one, other) => value(other) - value(one));
+  const waiting = [...modules];
+  for (let module = waiting.pop(); module; module = waiting.pop()) {
+    order(module.children);
+    waiting.push(...module.children);
+  }
+  return order([...modules]);
+}
+
+/** The paths that are open unasked: from each of the first roots down to where no single call has most of the time. */
+function hottest(roots: readonly Module[], column: string): Set<string> {
+  const open = new Set<string>();
+  const value = (module: Module) => Number(module.row[column] ?? 0);
+  for (let at = roots[0]; at && at.children.length > 0; ) {
+    open.add(at.path);
+    const first = at.children[0];
+    at = first && value(first) > 0.5 * value(at) ? first : undefined;
+  }
+  return open;
+}
+
+/** A path as an address has it: a deep one is longer than an address should be. */
+function keyOf(path: string): string {
+  if (path.length <= 120) return path;
+  let hash = 0;
+  for (let at = 0; at < path.length; at++) hash = (Math.imul(hash, 31) + path.charCodeAt(at)) | 0;
+  return `…${path.slice(-60)} ${(hash >>> 0).toString(36)}`;
+}
+
+function find(roots: readonly Module[], key: string): Module | null {
+  if (key === "") return null;
+  const waiting = [...roots];
+  for (let module = waiting.pop(); module; module = waiting.pop()) {
+    if (keyOf(module.path) === key) return module;
+    waiting.push(...module.children);
+  }
+  return null;
+}

@@ -1,0 +1,193 @@
+import { runPath, withQuery } from "../../api/paths";
+import type { Envelope, Row } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { Figure } from "../../components/charts/Figure";
+import { Pointed, usePointed } from "../../components/charts/Pointed";
+import { useWidth } from "../../components/charts/width";
+import { Definition } from "../../components/Definition";
+import { timelineSearch } from "../../components/links";
+import { ErrorNotice, Loading } from "../../components/Notice";
+import { Table } from "../../components/table/Table";
+import { formatCell } from "../../format/cell";
+import { clipped } from "../../format/printable";
+import { formatBytesPerS, formatLarge, formatPlain, formatRatio } from "../../format/units";
+import { useAnswer } from "../../state/answer";
+import { param, selection } from "../../state/route";
+import { detail, runId } from "../../state/runs";
+import { decadesOf, pointsOf, type RooflinePoint, roofsOf, shareOf } from "./roofline";
+
+const GROUPS = [
+  ["name", "operator"],
+  ["shapes", "operator and input shapes"],
+  ["module", "operator and module"],
+  ["category", "category"],
+] as const;
+
+/** Points that are drawn: those with the most device time. */
+const DRAWN = 200;
+const HEIGHT = 380;
+const LEFT = 74;
+const BOTTOM = 34;
+const TOP = 12;
+const RIGHT = 14;
+
+/** How near operators come to what the device could do: as a picture, and as a table. */
+export function Roofline({ device }: { device: Row | undefined }) {
+  const group = GROUPS.find(([name]) => name === param("group"))?.[0] ?? "name";
+  const query = [["group_by", group === "name" ? null : group]] as const;
+  const path = withQuery(runPath(runId.value, "analyses/roofline"), [
+    ...selection.value,
+    ...query,
+    ["sort", "device_ns"],
+    ["limit", DRAWN],
+  ]);
+  const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
+  if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
+  if (!answer.value) return <Loading what="Computing the roofline…" />;
+  const points = pointsOf(answer.value.results);
+  return (
+    <>
+      <section aria-label="Roofline" aria-busy={answer.state === "loading"}>
+        <h2>
+          Roofline <Definition analysis="roofline" />
+        </h2>
+        <Choices label="Group by" name="group" value={group} options={GROUPS} />
+        {points.length > 0 && device ? (
+          <Picture points={points} device={device} />
+        ) : (
+          <p class="notice empty">
+            Which operations operators do is not known: their input shapes say it, which `stepscope record --shapes`
+            records, and torch.profiler with record_shapes=True.
+          </p>
+        )}
+      </section>
+      <Table
+        key={group}
+        analysis="roofline"
+        title="Roofline as a table"
+        prefix="r."
+        height={10}
+        query={query}
+        hidden={["flops", "bytes", "device_ratio"]}
+        linksOf={(row) =>
+          typeof row.name === "string" ? [{ label: "On the timeline", href: timelineSearch(row.name) }] : []
+        }
+      />
+    </>
+  );
+}
+
+function Picture({ points, device }: { points: readonly RooflinePoint[]; device: Row }) {
+  const [box, width] = useWidth<HTMLDivElement>();
+  const pointed = usePointed();
+  const bandwidth = Number(device.memory_bytes_per_s ?? 0);
+  const roofs = roofsOf(device);
+  const top = Math.max(0, ...roofs.map((roof) => roof.flops_per_s));
+  const ridges = bandwidth > 0 ? roofs.map((roof) => roof.flops_per_s / bandwidth) : [];
+  const xs = decadesOf([...points.map((point) => point.x), ...ridges]);
+  const ys = decadesOf([...points.map((point) => point.y), top]);
+  const x = (value: number) => LEFT + shareOf(value, xs) * (width - LEFT - RIGHT);
+  const y = (value: number) => TOP + (1 - shareOf(value, ys)) * (HEIGHT - TOP - BOTTOM);
+  const most = Math.max(...points.map((point) => point.device_ns));
+  const decades = ({ from, to }: { from: number; to: number }) =>
+    Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at));
+  // Where the slope of memory comes into the picture.
+  const slope = bandwidth > 0 ? Math.max(10 ** xs.from, 10 ** ys.from / bandwidth) : 0;
+  return (
+    <Figure
+      name="roofline"
+      title={<span>{String(device.name ?? "the device")}: operations per second and per byte</span>}
+    >
+      <div ref={box}>
+        <svg class="chart roofline" width={width} height={HEIGHT}>
+          <title>Operations per second by operations per byte</title>
+          {decades(xs).map((value) => (
+            <g key={value}>
+              <line class="grid" x1={x(value)} x2={x(value)} y1={TOP} y2={HEIGHT - BOTTOM} />
+              <text class="tick" x={x(value)} y={HEIGHT - BOTTOM + 14} text-anchor="middle">
+                {value >= 1 ? formatLarge(value) : String(value)}
+              </text>
+            </g>
+          ))}
+          {decades(ys).map((value) => (
+            <g key={value}>
+              <line class="grid" x1={LEFT} x2={width - RIGHT} y1={y(value)} y2={y(value)} />
+              <text class="tick" x={LEFT - 6} y={y(value) + 4} text-anchor="end">
+                {formatLarge(value)}
+              </text>
+            </g>
+          ))}
+          <text class="tick" x={width - RIGHT} y={HEIGHT - 4} text-anchor="end">
+            operations per byte →
+          </text>
+          {roofs.map((roof) => (
+            <g key={roof.words}>
+              <line
+                class="roof"
+                x1={x(Math.max(10 ** xs.from, bandwidth > 0 ? roof.flops_per_s / bandwidth : 0))}
+                x2={width - RIGHT}
+                y1={y(roof.flops_per_s)}
+                y2={y(roof.flops_per_s)}
+              />
+              <text class="tick" x={width - RIGHT - 4} y={y(roof.flops_per_s) - 4} text-anchor="end">
+                {roof.words}: {formatLarge(roof.flops_per_s)} operations/s
+              </text>
+            </g>
+          ))}
+          {bandwidth > 0 && top > 0 && (
+            <>
+              <line class="roof" x1={x(slope)} y1={y(slope * bandwidth)} x2={x(top / bandwidth)} y2={y(top)} />
+              <text class="tick" x={x(slope) + 8} y={y(slope * bandwidth) - 6}>
+                memory: {formatBytesPerS(bandwidth)}
+              </text>
+            </>
+          )}
+          {points.map((point) => {
+            const said = wordsOf(point);
+            const say = () => {
+              pointed.value = said;
+            };
+            return (
+              <a key={said} href={timelineSearch(point.name)} aria-label={said} onFocus={say} onPointerEnter={say}>
+                <circle
+                  class={`roofline-point ${point.row.bound === "compute" ? "class-compute" : "class-copy"}`}
+                  cx={x(point.x)}
+                  cy={y(point.y)}
+                  r={4 + 10 * Math.sqrt(point.device_ns / most)}
+                />
+              </a>
+            );
+          })}
+        </svg>
+        <Pointed words={pointed} hint="Point at an operator to read it; click to find its calls on the timeline." />
+      </div>
+      <ul class="legend">
+        <li>
+          <svg width="14" height="14" aria-hidden="true">
+            <circle class="class-compute" cx="7" cy="7" r="5" />
+          </svg>{" "}
+          bound by computing
+        </li>
+        <li>
+          <svg width="14" height="14" aria-hidden="true">
+            <circle class="class-copy" cx="7" cy="7" r="5" />
+          </svg>{" "}
+          bound by memory
+        </li>
+        <li class="dim">The larger a point, the more device time.</li>
+      </ul>
+    </Figure>
+  );
+}
+
+/** What a point says. */
+function wordsOf({ name, row, x, y }: RooflinePoint): string {
+  const parts = [
+    `${clipped(name, 200)}${typeof row.shapes === "string" ? ` ${clipped(row.shapes, 200)}` : ""}`,
+    `${formatCell("ns", row.device_ns)} on the device`,
+    `${formatLarge(Math.round(y))} operations/s`,
+    `${formatPlain(x)} per byte`,
+  ];
+  if (row.roofline_ratio !== null) parts.push(`${formatRatio(Number(row.roofline_ratio))} of its roofline`);
+  return parts.join(" · ");
+}

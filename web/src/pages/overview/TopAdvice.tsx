@@ -1,0 +1,61 @@
+import type { Advice } from "../../api/types";
+import { Definition } from "../../components/Definition";
+import { evidencePage, timelineAt } from "../../components/links";
+import { Value } from "../../components/Value";
+import { Words } from "../../components/Words";
+
+/** Rules that are told at once; all are further below. */
+const FIRST = 3;
+
+/** What there is most to gain from, one entry a rule: the fault, the gain, what to do, and the place. */
+export function TopAdvice({ advice }: { advice: readonly Advice[] }) {
+  if (advice.length === 0) return null;
+  const rules = advice.filter((row, at) => advice.findIndex(({ rule }) => rule === row.rule) === at);
+  return (
+    <section aria-label="Most to gain">
+      <h2>
+        Most to gain <Definition analysis="advice" />
+      </h2>
+      <ol class="advice brief">
+        {rules.slice(0, FIRST).map((row) => (
+          <li key={row.rule} class={row.priority}>
+            <p class="advice-head">
+              <strong>{row.fault}</strong>
+              {row.gain_ns !== null && (
+                <>
+                  : {row.gain_words} <Value unit="ns" value={row.gain_ns} />
+                  {row.gain_ratio !== null && (
+                    <>
+                      , <Value unit="ratio" value={row.gain_ratio} />
+                    </>
+                  )}
+                </>
+              )}
+            </p>
+            <p class="dim to-do">
+              <Words text={row.to_do} />
+            </p>
+            <p class="advice-links">
+              {row.line !== null && <code>{row.line}</code>}
+              {row.start_ns !== null && (
+                <a href={timelineAt({ rank: row.rank, start_ns: row.start_ns, name: row.slice })}>On the timeline</a>
+              )}
+              <a href={evidencePage(row.evidence)}>Numbers</a>
+            </p>
+          </li>
+        ))}
+      </ol>
+      {advice.length > FIRST && (
+        <button type="button" onClick={showAll}>
+          All {advice.length} pieces of advice
+        </button>
+      )}
+    </section>
+  );
+}
+
+/** The list below, with what would disprove each. */
+function showAll() {
+  const list = document.querySelector<HTMLElement>("section[aria-label=Advice] h2");
+  list?.scrollIntoView({ block: "start" });
+}

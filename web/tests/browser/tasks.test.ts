@@ -1,0 +1,162 @@
+// What a person opens the pages for, with how many clicks it takes at most.
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { exactCell } from "../../src/format/cell";
+import { formatNs } from "../../src/format/units";
+import { goTo, launch, open, pagesOf, settled, type Watched } from "./browser";
+import { STRANGE, TRACE } from "./inputs";
+import { served } from "./served";
+import { analyze, type View } from "./stepscope";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+const titles = (page: Page, selector: string) =>
+  page.locator(selector).evaluateAll((all) => all.map((element) => (element as HTMLElement).title));
+
+describe.each(STRANGE.length > 0 ? STRANGE : [TRACE])("%s", (input) => {
+  let server: View;
+  let watched: Watched;
+  beforeAll(async () => {
+    server = await served([input]);
+    watched = await open(browser, server.url, { viewport: { width: 1440, height: 900 } });
+    await settled(watched.page);
+  });
+  afterAll(async () => {
+    await watched.close();
+    await server.stop();
+  });
+
+  /** The page by one click in the list of pages. */
+  const toPage = async (name: string) => {
+    await watched.page.locator("nav").getByRole("link", { name, exact: true }).click();
+    await settled(watched.page);
+  };
+
+  test("why a device idles: on the first screen", async () => {
+    const { page } = watched;
+    await goTo(page, "overview");
+    const rows = analyze("idle_causes", input).results.filter(({ idle_ns }) => Number(idle_ns) > 0);
+    const first = rows.filter((row) => row.rank === rows[0]?.rank && row.device === rows[0]?.device);
+    first.sort((one, other) => Number(other.idle_ns) - Number(one.idle_ns));
+    const list = page.getByRole("list", { name: `Why GPU ${first[0]?.device} of rank ${first[0]?.rank} idles` });
+    expect(await titles(page, ".causes:first-of-type > li:first-child > .number .value")).toContain(
+      exactCell("ns", first[0]?.idle_ns ?? null),
+    );
+    const place = await list.boundingBox();
+    expect((place?.y ?? Infinity) + (place?.height ?? 0)).toBeLessThanOrEqual(900);
+    if (typeof first[0]?.host === "string") expect(await list.textContent()).toContain(first[0].host.slice(0, 20));
+  });
+
+  test("the longest gap, and what the host did meanwhile: one click, and one more to see it", async () => {
+    const { page } = watched;
+    await toPage("Why idle");
+    const [gap] = analyze("idle_gaps", input).results;
+    const row = page.getByRole("grid", { name: "Longest gaps" }).locator("tr[data-row='0']");
+    expect(await row.textContent()).toContain(formatNs(gap?.idle_ns as number));
+    await row.click();
+    await page.getByRole("link", { name: "On the timeline", exact: true }).click();
+    await page.waitForURL(/#timeline\?.*at=/);
+    await settled(page);
+  });
+
+  test("the kernels of a module: two clicks", async () => {
+    const { page } = watched;
+    await toPage("Call tree");
+    const calls = analyze("call_tree", input).results;
+    const module = calls.find(({ kind, device_total_ns }) => kind === "module" && Number(device_total_ns) > 0);
+    const whole = page.locator(".tree tbody tr").first();
+    if (!module) {
+      // Without modules there are operators.
+      await whole.click();
+      expect(await page.locator(".flame g[role=button]").count()).toBeGreaterThan(0);
+      return;
+    }
+    const kind = String(module.name).replace(/_\d+$/, "");
+    await page.locator(`.flame g[role=button][aria-label*="${kind}"]`).first().click();
+    await page.waitForURL(/root=/);
+    const words = await page
+      .locator(".flame g[role=button]")
+      .evaluateAll((all) => all.map((box) => box.textContent ?? ""));
+    const kernels = new Set(calls.filter((row) => row.kind === "kernel").map(({ name }) => String(name).slice(0, 40)));
+    expect(words.some((text) => [...kernels].some((name) => text.includes(name)))).toBe(true);
+  });
+
+  test("who launches the kernel with the most time: bottom-up, two clicks", async () => {
+    const { page } = watched;
+    await goTo(page, "calls?direction=callers&by=device_total_ns");
+    const rows = analyze("call_tree", input, "--group-by", "callers").results;
+    const roots = rows.filter(({ depth, kind }) => depth === 0 && kind === "kernel");
+    roots.sort((one, other) => Number(other.device_total_ns) - Number(one.device_total_ns));
+    const [first] = roots;
+    const cells = page.locator(".tree tbody tr").first().locator("td");
+    expect(await cells.first().textContent()).toContain(String(first?.name).slice(0, 60));
+    const all = await cells.evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).title));
+    expect(all).toContain(exactCell("ns", first?.device_total_ns ?? null));
+  });
+
+  test("how near operators come to the device's peak: one click, as a picture", async () => {
+    const { page } = watched;
+    await toPage("Efficiency");
+    const known = analyze("roofline", input).results.filter(
+      (row) => Number(row.flops_per_byte ?? 0) > 0 && Number(row.flops_per_s ?? 0) > 0,
+    );
+    const [device] = analyze("device_peaks", input).results;
+    const points = page.locator(".roofline-point");
+    expect(await points.count()).toBe(Math.min(200, known.length));
+    if (known.length > 0 && device?.memory_bytes_per_s !== null)
+      expect(await page.locator(".roof").count()).toBeGreaterThan(1);
+  });
+
+  test("who holds the peak of memory: one click from the first screen", async () => {
+    const { page } = watched;
+    await goTo(page, "overview");
+    if (!(await pagesOf(page)).includes("memory")) {
+      expect(await page.getByRole("region", { name: "Memory", exact: true }).count()).toBe(0);
+      return;
+    }
+    await page.getByRole("region", { name: "Memory", exact: true }).locator("tbody a").first().click();
+    await settled(page);
+    expect(
+      await page.getByRole("grid", { name: "Who holds the peak" }).locator("tr[data-row]").count(),
+    ).toBeGreaterThan(0);
+  });
+
+  test("the timeline fills the window, and its panel goes where a person wants it", async () => {
+    const { page } = watched;
+    await toPage("Timeline");
+    const scroll = page.locator(".timeline-scroll");
+    const height = async () => (await scroll.boundingBox())?.height ?? 0;
+    const bottom = await page.locator(".timeline").evaluate((element) => element.getBoundingClientRect().bottom);
+    expect(bottom).toBeLessThanOrEqual(900);
+    expect(bottom).toBeGreaterThan(850);
+    expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBeLessThanOrEqual(0);
+    const unasked = await height();
+    await page.getByRole("button", { name: "Close", exact: true }).click();
+    expect(await height()).toBeGreaterThan(unasked + 150);
+    await page.getByRole("tab", { name: "Range" }).click();
+    expect(await height()).toBe(unasked);
+    const line = page.getByRole("separator", { name: "Size of the details" });
+    const place = await line.boundingBox();
+    if (!place) throw new Error("there is no line to drag");
+    await page.mouse.move(place.x + place.width / 2, place.y + 4);
+    await page.mouse.down();
+    await page.mouse.move(place.x + place.width / 2, place.y - 96, { steps: 4 });
+    await page.mouse.up();
+    expect(Math.abs((await height()) - (unasked - 100))).toBeLessThanOrEqual(2);
+    await line.focus();
+    await page.keyboard.press("ArrowDown");
+    expect(Math.abs((await height()) - (unasked - 76))).toBeLessThanOrEqual(2);
+    await page.getByRole("button", { name: "On the right" }).click();
+    expect(await height()).toBeGreaterThan(unasked + 150);
+    // The browser remembers it.
+    await page.reload();
+    await settled(page);
+    expect(await height()).toBeGreaterThan(unasked + 150);
+    await page.getByRole("button", { name: "Below" }).click();
+  });
+});
