@@ -30,7 +30,7 @@ export const TIMELINE_KEYS: readonly (readonly [key: string, does: string])[] = 
   ["L", "what is shown as a list"],
   ["Esc", "select nothing"],
   ["Wheel", "scroll; with Shift: move in time; with Ctrl: zoom"],
-  ["Drag", "select a range; with Shift: move in time"],
+  ["Drag", "select a range, from edge to edge (Alt: anywhere); with Shift: move in time"],
 ];
 
 const HELD: Readonly<Record<string, Held>> = {

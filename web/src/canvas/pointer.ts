@@ -1,6 +1,7 @@
 // What a pointer and a wheel do on the canvas.
 //
-//   wheel           scrolls the rows         drag on rows    selects a range, and the rows that it goes over
+//   wheel           scrolls the rows         drag on rows    selects a range, and the rows that it goes over; its ends
+//                                                            are edges of slices where these are near, but not with Alt
 //   Shift + wheel   moves in time            drag on ruler   selects a range
 //   Ctrl + wheel    zooms at the pointer     Shift + drag    moves in time; also with the middle button, or a finger
 //   click           selects a slice          double-click    shows what is there as large as it can be
@@ -9,7 +10,7 @@ import type { Hit } from "./hit";
 import type { Line } from "./layout";
 import { RULER_PX } from "./scene";
 import type { Timeline } from "./timeline";
-import { moved, type Span } from "./view";
+import { moved, type Scale, type Span } from "./view";
 
 /** A pointer that moved less than this, in CSS pixels, has clicked. */
 const CLICK_PX = 4;
@@ -57,7 +58,7 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, cal
       x,
       y,
       view: timeline.view,
-      time_ns: timeline.scale.time(x),
+      time_ns: timeAt(timeline, event, x, y),
       hasMoved: false,
     };
     canvas.setPointerCapture(event.pointerId);
@@ -76,7 +77,7 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, cal
     if (!drag.hasMoved) return;
     callbacks.onHover(null);
     if (drag.kind === "pan") timeline.go(moved(drag.view, (drag.x - x) * timeline.scale.ns_per_px), true);
-    else callbacks.onRange(rangeTo(drag, x), rowsTo(drag, y), false);
+    else callbacks.onRange(rangeTo(drag, timeAt(timeline, event, x, y)), rowsTo(drag, y), false);
   };
 
   const onUp = (event: PointerEvent) => {
@@ -85,11 +86,11 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, cal
     drag = null;
     if (!done) return;
     if (!done.hasMoved) callbacks.onClick(timeline.hitAt(x, y)?.hit ?? null);
-    else if (done.kind === "range") callbacks.onRange(rangeTo(done, x), rowsTo(done, y), true);
+    else if (done.kind === "range")
+      callbacks.onRange(rangeTo(done, timeAt(timeline, event, x, y)), rowsTo(done, y), true);
   };
 
-  const rangeTo = (from: Drag, x: number): Span => {
-    const to = timeline.scale.time(x);
+  const rangeTo = (from: Drag, to: number): Span => {
     return { start_ns: Math.min(from.time_ns, to), end_ns: Math.max(from.time_ns, to) };
   };
 
@@ -138,4 +139,22 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, cal
   canvas.addEventListener("dblclick", onDouble, { signal });
   canvas.addEventListener("wheel", onWheel, { signal, passive: false });
   return () => stop.abort();
+}
+
+/** Pixels from which on an edge draws the end of a range to itself. */
+const NEAR_PX = 5;
+
+/** The time at a place: that of the edge of a slice, where one is near. */
+function timeAt(timeline: Timeline, event: PointerEvent, x: number, y: number): number {
+  if (event.altKey || y < RULER_PX) return timeline.scale.time(x);
+  const found = [x - NEAR_PX, x, x + NEAR_PX].flatMap((x) => timeline.hitAt(x, y)?.hit ?? []);
+  return nearestEdge(found, timeline.scale, x) ?? timeline.scale.time(x);
+}
+
+/** The begin or end of a slice that is nearest to `x`, within reach. What stands for several has no edges of its own. */
+export function nearestEdge(found: readonly Hit[], scale: Scale, x: number): number | null {
+  const edges = found.filter((hit) => !hit.isSeveral).flatMap((hit) => [hit.start_ns, hit.start_ns + hit.dur_ns]);
+  const away = (ns: number) => Math.abs(scale.x(ns) - x);
+  const nearest = edges.reduce<number | null>((best, ns) => (best === null || away(ns) < away(best) ? ns : best), null);
+  return nearest !== null && away(nearest) <= NEAR_PX ? nearest : null;
 }

@@ -42,6 +42,9 @@ export function timelineAt({ rank, start_ns, name }: Moment): string {
 /** The timeline with everything found that has this name. */
 export const timelineSearch = (name: string): string => hrefOf("timeline", { q: searchText(name) });
 
+/** The tree of calls with what has this name, and below it those who call it. */
+export const callersOf = (name: string): string => hrefOf("calls", { direction: "callers", find: searchText(name) });
+
 /** A line of the job's source. */
 export const sourceLine = (file: string, line: Num | null): string =>
   hrefOf("source", { file, line: line === null ? null : String(line) });

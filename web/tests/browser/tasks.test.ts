@@ -1,5 +1,6 @@
 // What a person opens the pages for, with how many clicks it takes at most.
 
+import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exactCell } from "../../src/format/cell";
@@ -124,6 +125,35 @@ describe.each(STRANGE.length > 0 ? STRANGE : [TRACE])("%s", (input) => {
     expect(
       await page.getByRole("grid", { name: "Who holds the peak" }).locator("tr[data-row]").count(),
     ).toBeGreaterThan(0);
+  });
+
+  test("who launches a kernel: its row, and a link", async () => {
+    const { page } = watched;
+    await toPage("Kernels");
+    const row = page.getByRole("grid", { name: "All kernels" }).locator("tr[data-row='0']");
+    const name = (await row.locator("td").first().getAttribute("title")) ?? "";
+    await row.click();
+    await page.getByRole("link", { name: "Who launches it" }).click();
+    await settled(page);
+    const calls = page.locator(".tree tbody tr");
+    expect((await calls.first().locator("td").first().getAttribute("title")) ?? "").toContain(name.slice(0, 100));
+    expect(await calls.count()).toBeGreaterThan(1);
+  });
+
+  test("a picture of what the timeline shows: two clicks", async () => {
+    const { page } = watched;
+    await toPage("Timeline");
+    await page.getByText("Export", { exact: true }).click();
+    const picture = page.getByRole("button", { name: "Picture of what is shown" });
+    const [file] = await Promise.all([page.waitForEvent("download"), picture.click()]);
+    const bytes = readFileSync(await file.path());
+    expect(bytes.subarray(1, 4).toString()).toBe("PNG");
+    const stage = await page.locator(".timeline-stage").boundingBox();
+    expect(Math.abs(bytes.readUInt32BE(16) - (stage?.width ?? 0))).toBeLessThanOrEqual(1);
+    expect(Math.abs(bytes.readUInt32BE(20) - (stage?.height ?? 0))).toBeLessThanOrEqual(1);
+    // Rows with their names are more than one colour.
+    expect(bytes.length).toBeGreaterThan(5_000);
+    await page.keyboard.press("Escape");
   });
 
   test("the timeline fills the window, and its panel goes where a person wants it", async () => {

@@ -6,14 +6,15 @@ import { Scale } from "../view";
 import { drawOverlay } from "./overlay";
 
 /** What is filled while a range over `rows` is drawn, as `top+height` of everything wider than a line. */
-function veils(rows: readonly number[]): string[] {
+function veils(rows: readonly number[], said: string[] = []): string[] {
   const filled: string[] = [];
   const fillRect = (_x: number, y: number, width: number, height: number) => {
     if (width > 1) filled.push(`${y}+${height}`);
   };
   const range = { start_ns: 20, end_ns: 60, rows };
   const scene = {
-    context: { fillRect },
+    // Words have a ground of their own, which is no veil.
+    context: { fillRect, measureText: () => ({ width: -8 }), fillText: (words: string) => said.push(words) },
     width: 100,
     height: 200,
     scale: new Scale({ start_ns: 0, end_ns: 100 }, 100),
@@ -29,6 +30,12 @@ test("a range lies over the rows that are summed up, or over all where it is of 
   // The ruler shows it in any case.
   expect(veils([7, 9])).toEqual(["60+20", "100+20", "0+40"]);
   expect(veils([])).toEqual(["0+200"]);
+});
+
+test("a range says how long it is", () => {
+  const said: string[] = [];
+  veils([7], said);
+  expect(said).toEqual(["40 ns"]);
 });
 
 test("the parts of a collective are outlined on the rows and closed ranks that are seen, and joined from row to row", () => {

@@ -74,7 +74,8 @@ function copyWithStyle(element: Element): Element {
   return copy;
 }
 
-function save(blob: Blob, name: string): void {
+/** Gives the browser a file to save. */
+export function save(blob: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;

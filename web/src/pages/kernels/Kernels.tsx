@@ -1,6 +1,6 @@
 import type { Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
-import { linkedName, timelineSearch } from "../../components/links";
+import { callersOf, linkedName, timelineSearch } from "../../components/links";
 import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
@@ -44,7 +44,7 @@ export default function Kernels() {
         query={query}
         order={by}
         hidden={["min_ns"]}
-        linksOf={(row) => [...durations(row), ...onTimeline(row)]}
+        linksOf={(row) => [...launchers(row), ...durations(row), ...onTimeline(row)]}
       />
       <Durations />
       <Choices label="Launches by" name="launches" value={launches} options={LAUNCHES} />
@@ -60,6 +60,10 @@ export default function Kernels() {
       />
     </>
   );
+}
+
+function launchers(row: Row): RowLink[] {
+  return typeof row.name === "string" ? [{ label: "Who launches it", href: callersOf(row.name) }] : [];
 }
 
 function durations(row: Row): RowLink[] {

@@ -1,17 +1,19 @@
 import { useMemo } from "preact/hooks";
 import { runPath, withQuery } from "../../api/paths";
-import type { Column, Envelope } from "../../api/types";
+import type { Column, Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
 import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
 import { findModule, type Module, treeOf, visible } from "../../components/flame/tree";
+import { timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
+import { hrefOf, hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 
 /** Modules that are asked for; a tree with more is shown as far as that. */
@@ -100,7 +102,22 @@ export default function Modules() {
         onToggle={toggle}
         onChoose={zoom}
       />
-      <Table analysis="modules" title="All modules" hidden={["depth", "name", "parent"]} order={measure?.name ?? ""} />
+      <Table
+        analysis="modules"
+        title="All modules"
+        hidden={["depth", "name", "parent"]}
+        order={measure?.name ?? ""}
+        linksOf={moduleLinks}
+      />
     </>
   );
+}
+
+/** From a module to what it calls, down to kernels, and to its calls on the timeline. */
+function moduleLinks(row: Row): RowLink[] {
+  if (typeof row.name !== "string") return [];
+  return [
+    { label: "What it calls, down to kernels", href: hrefOf("calls", { find: row.name, layers: "no" }) },
+    { label: "Its calls on the timeline", href: timelineSearch(row.name) },
+  ];
 }

@@ -1,5 +1,5 @@
 import type { Row } from "../../api/types";
-import { sourceLine, timelineSearch } from "../../components/links";
+import { callersOf, sourceLine, timelineSearch } from "../../components/links";
 import type { RowLink } from "../../components/table/links";
 import { findPage } from "../registry";
 import { placesOf } from "./stack";
@@ -10,6 +10,7 @@ const FRAMES = 12;
 /** From an operator to its calls on the timeline, and to the lines of its stack. */
 export function operatorLinks(row: Row): RowLink[] {
   const links: RowLink[] = [];
+  if (typeof row.name === "string") links.push({ label: "Who calls it", href: callersOf(row.name) });
   if (typeof row.name === "string" && findPage("timeline")) {
     links.push({ label: "Its calls on the timeline", href: timelineSearch(row.name) });
   }

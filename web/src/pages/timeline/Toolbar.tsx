@@ -12,6 +12,7 @@ import { address } from "./address";
 import type { TimelineController } from "./controller";
 import { OnlyCollectives } from "./OnlyCollectives";
 import { openInPerfetto } from "./perfetto";
+import { savePicture } from "./picture";
 
 interface Props {
   readonly controller: TimelineController;
@@ -137,6 +138,7 @@ function ExportMenu({ controller }: { controller: TimelineController }) {
     return (
       <Menu label="Export">
         <p>The events of all ranks do not fit into memory. Choose a rank to export its events.</p>
+        <Picture />
       </Menu>
     );
   }
@@ -160,6 +162,15 @@ function ExportMenu({ controller }: { controller: TimelineController }) {
         Open in Perfetto
       </button>
       <p class="dim">This gives the trace to ui.perfetto.dev, which reads it in your browser.</p>
+      <Picture />
     </Menu>
+  );
+}
+
+function Picture() {
+  return (
+    <button type="button" onClick={() => savePicture(run.value?.name ?? "timeline")}>
+      Picture of what is shown (PNG)
+    </button>
   );
 }
