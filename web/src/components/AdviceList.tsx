@@ -1,5 +1,5 @@
 import type { Advice } from "../api/types";
-import { formatCount } from "../format/units";
+import { formatCount, formatNs } from "../format/units";
 import { hrefOf } from "../state/route";
 import { Definition } from "./Definition";
 import { evidencePage, timelineAt } from "./links";
@@ -73,5 +73,9 @@ function gain(row: Advice) {
   );
 }
 
-/** Whether other advice is about a part of the same time. */
-const isPart = (row: Advice): boolean => row.own_gain_ns !== null && Number(row.own_gain_ns) < Number(row.gain_ns);
+/** Whether other advice is about a part of the same time that can be seen in the numbers. */
+const isPart = ({ own_gain_ns, gain_ns }: Advice): boolean =>
+  own_gain_ns !== null &&
+  gain_ns !== null &&
+  Number(own_gain_ns) < Number(gain_ns) &&
+  formatNs(own_gain_ns) !== formatNs(gain_ns);

@@ -50,10 +50,11 @@ pub struct AdviceRow {
 
 impl AdviceRow {
     /// `up to 356 ms, 33.9 %`, or `about` so much for a forecast, or `at least`; `210 ms to 356 ms, 33.9 %` where other
-    /// advice is about the rest.
+    /// advice is about as much of it as can be seen in the numbers.
     pub fn gain_sentence(&self) -> String {
         let share = self.gain_ratio.map_or(String::new(), |ratio| format!(", {}", format_ratio(ratio)));
-        let range = |ns: i64| match self.own_gain_ns.filter(|own_ns| *own_ns < ns) {
+        let is_part = |own_ns: &i64, ns: i64| *own_ns < ns && format_ns(*own_ns) != format_ns(ns);
+        let range = |ns: i64| match self.own_gain_ns.filter(|own_ns| is_part(own_ns, ns)) {
             Some(own_ns) => format!("{} to {}{share}", format_ns(own_ns), format_ns(ns)),
             None => format!("{} {}{share}", self.gain_words.unwrap_or_default(), format_ns(ns)),
         };
@@ -144,5 +145,16 @@ mod tests {
         assert_eq!(lines, [("comm.overlap", Some(1), gain, 2)]);
         assert_eq!(AdviceRow::all(&context).len(), 3);
         assert!(firsts[0].says.starts_with("Rank 1: GPU 0 hides"), "{}", firsts[0].says);
+    }
+
+    #[test]
+    fn a_part_that_looks_like_all_of_it_is_no_range() {
+        let trace = drawn(&format!("rank 0 stream 7 {}", "C".repeat(4_000) + &"N".repeat(4_000)));
+        let all = Selection::default();
+        let row = AdviceRow::first_of_each(&AnalysisContext::new(&trace, &all)).remove(0);
+        let said = |own_ns: i64| AdviceRow { own_gain_ns: Some(own_ns), ..row.clone() }.gain_sentence();
+        assert_eq!(row.gain_ns, Some(4_000_000));
+        assert_eq!(said(3_000_000), "3.00 ms to 4.00 ms, 50.0 %");
+        assert_eq!(said(3_999_999), "up to 4.00 ms, 50.0 %");
     }
 }
