@@ -49,7 +49,7 @@ interface Device {
 }
 
 /** The causes of each device, the longest first. */
-export function devicesOf(rows: readonly Row[]): Device[] {
+function devicesOf(rows: readonly Row[]): Device[] {
   const names = [...new Set(rows.map(nameOf))];
   return names.map((name) => {
     const causes = rows.filter((row) => nameOf(row) === name && Number(row.idle_ns) > 0);

@@ -96,10 +96,14 @@ export function boxesOf(roots: readonly Module[], column: string, narrowest: num
 }
 
 /** The module with this path. */
-export function findModule(roots: readonly Module[], path: string): Module | null {
+export const findModule = (roots: readonly Module[], path: string): Module | null =>
+  findIn(roots, (module) => module.path === path);
+
+/** The first module that is the one. */
+export function findIn(roots: readonly Module[], isIt: (module: Module) => boolean): Module | null {
   const waiting = [...roots];
   for (let module = waiting.pop(); module; module = waiting.pop()) {
-    if (module.path === path) return module;
+    if (isIt(module)) return module;
     waiting.push(...module.children);
   }
   return null;

@@ -6,7 +6,7 @@ import { Definition } from "../../components/Definition";
 import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
-import { type Module, treeOf, visible } from "../../components/flame/tree";
+import { findIn, type Module, treeOf, visible } from "../../components/flame/tree";
 import { timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { formatCount } from "../../format/units";
@@ -64,10 +64,11 @@ export default function Calls() {
   const measure = measures.find(({ name }) => name === param("by")) ?? measures[0];
   if (!measure) return <Nothing />;
   const byMeasure = sorted(roots, measure.name);
-  const root = find(byMeasure, param("root") ?? "");
+  const key = param("root");
+  const root = key === undefined ? null : findIn(byMeasure, (module) => keyOf(module.path) === key);
   const shown = root ? [root] : byMeasure;
-  const open = new Set([...hottest(shown, measure.name)].filter((path) => !toggled.has(path)));
-  for (const path of toggled) if (!hottest(shown, measure.name).has(path)) open.add(path);
+  const unasked = hottest(shown, measure.name);
+  const open = new Set([...unasked, ...toggled].filter((path) => unasked.has(path) !== toggled.has(path)));
   const toggle = (module: Module) => {
     const next = new Set(toggled);
     if (!next.delete(module.path)) next.add(module.path);
@@ -205,14 +206,4 @@ function keyOf(path: string): string {
   let hash = 0;
   for (let at = 0; at < path.length; at++) hash = (Math.imul(hash, 31) + path.charCodeAt(at)) | 0;
   return `…${path.slice(-60)} ${(hash >>> 0).toString(36)}`;
-}
-
-function find(roots: readonly Module[], key: string): Module | null {
-  if (key === "") return null;
-  const waiting = [...roots];
-  for (let module = waiting.pop(); module; module = waiting.pop()) {
-    if (keyOf(module.path) === key) return module;
-    waiting.push(...module.children);
-  }
-  return null;
 }

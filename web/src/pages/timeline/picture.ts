@@ -27,11 +27,9 @@ function drawLabel(context: CanvasRenderingContext2D, label: HTMLElement, around
   const name = label.querySelector<HTMLElement>(".timeline-name");
   const area = label.closest(".timeline-label-area");
   if (!name || !area) return;
-  const [row, text, seen] = [label, name, area].map((element) => element.getBoundingClientRect()) as [
-    DOMRect,
-    DOMRect,
-    DOMRect,
-  ];
+  const row = label.getBoundingClientRect();
+  const text = name.getBoundingClientRect();
+  const seen = area.getBoundingClientRect();
   const style = getComputedStyle(name);
   context.save();
   context.beginPath();
