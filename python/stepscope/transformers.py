@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 
 from transformers import Trainer, TrainerCallback
 
@@ -114,7 +115,7 @@ _PHASES = {
     "_save_checkpoint": dataflow.checkpoint("save_checkpoint"),
 }
 #: The outermost method of a phase by trainer and name.
-_outermost = {}
+_outermost: dict[tuple[int, str], Callable] = {}
 
 
 def _label_phases(trainer=Trainer):

@@ -38,7 +38,8 @@ class Call:
 
 
 def rows_of(path):
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+    # Beside traces that are looked at there is a folder of what is kept of them.
+    for file in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
         read = gzip.open if file.suffix == ".gz" else open
         with read(file, "rt") as lines:
             for line in lines:

@@ -268,12 +268,13 @@ fn rows(tree: &CallTree, totals: &[Own]) -> Vec<CallRow> {
     for node in nodes {
         depths.push(depths.get(node.parent as usize).map_or(0, |above| above + 1));
     }
+    // Of equal times, whatever the order in which calls were recorded: by the names above, then by the own one.
+    let by_path = places_by_path(nodes);
     let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
-    let key = |at: &u32| {
+    order.sort_by_key(|at| {
         let (at, total) = (*at as usize, &totals[*at as usize]);
-        (Reverse(total.host_ns.max(total.device_ns)), depths[at], nodes[at].parent, &nodes[at].name)
-    };
-    order.sort_by(|one, other| key(one).cmp(&key(other)));
+        (Reverse(total.host_ns.max(total.device_ns)), depths[at], by_path[at])
+    });
     let mut place = vec![0_i64; nodes.len()];
     (0_i64..).zip(&order).for_each(|(row, at)| place[*at as usize] = row);
     let row = |(id, at): (i64, &u32)| {
@@ -294,6 +295,28 @@ fn rows(tree: &CallTree, totals: &[Own]) -> Vec<CallRow> {
         }
     };
     (0..).zip(&order).map(row).collect()
+}
+
+/// Where each node stands when all are in the order of their paths.
+fn places_by_path(nodes: &[Node]) -> Vec<u32> {
+    let mut below: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    let mut waiting: Vec<u32> = Vec::new();
+    for (at, node) in (0_u32..).zip(nodes) {
+        below.get_mut(node.parent as usize).unwrap_or(&mut waiting).push(at);
+    }
+    let first_last = |siblings: &mut Vec<u32>| {
+        siblings.sort_by(|one, other| nodes[*other as usize].name.cmp(&nodes[*one as usize].name));
+    };
+    first_last(&mut waiting);
+    let mut places = vec![0; nodes.len()];
+    for place in 0_u32.. {
+        let Some(at) = waiting.pop() else { break };
+        places[at as usize] = place;
+        let mut next = std::mem::take(&mut below[at as usize]);
+        first_last(&mut next);
+        waiting.append(&mut next);
+    }
+    places
 }
 
 #[cfg(test)]

@@ -212,6 +212,8 @@ fn real_traces() -> Vec<PathBuf> {
     let folder = std::env::var_os("STEPSCOPE_TRACES").map_or(beside, PathBuf::from).join("kineto");
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    // Beside traces that are looked at there is a folder of what is kept of them.
+    paths.retain(|path| path.is_file());
     paths.sort_unstable();
     paths
 }

@@ -25,6 +25,8 @@ fn files() -> Vec<PathBuf> {
     let Some(folder) = folder() else { return Vec::new() };
     let entries = std::fs::read_dir(folder.join("kineto")).expect("a folder");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    // Beside traces that are looked at there is a folder of what is kept of them.
+    files.retain(|path| path.is_file());
     files.sort_unstable();
     files
 }
