@@ -249,16 +249,17 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 .needing(Needs::Joined(Joined::by::<CallTree>()));
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    Outcome::of(context, &rows_of(context))
+}
+
+fn rows_of(context: &AnalysisContext<'_>) -> Vec<CallRow> {
     let tree = context.get::<CallTree>();
-    let rows = match context.selection.group_by {
-        Some(GroupBy::Callers) => {
-            let turned = tree.turned();
-            let totals: Vec<Own> = turned.nodes.iter().map(|node| node.own).collect();
-            rows(&turned, &totals)
-        }
-        _ => rows(tree, &tree.totals()),
-    };
-    Outcome::of(context, &rows)
+    if context.selection.group_by != Some(GroupBy::Callers) {
+        return rows(tree, &tree.totals());
+    }
+    // What is below a root there is a part of it already.
+    let turned = tree.turned();
+    rows(&turned, &turned.nodes.iter().map(|node| node.own).collect::<Vec<_>>())
 }
 
 /// The most time comes first, a row before those below it.
@@ -329,16 +330,7 @@ mod tests {
 
     fn found(trace: &Trace, group_by: Option<GroupBy>) -> Vec<CallRow> {
         let selection = Selection { group_by, ..Selection::default() };
-        let context = AnalysisContext::new(trace, &selection);
-        let tree = context.get::<CallTree>();
-        match group_by {
-            Some(GroupBy::Callers) => {
-                let turned = tree.turned();
-                let totals: Vec<Own> = turned.nodes.iter().map(|node| node.own).collect();
-                rows(&turned, &totals)
-            }
-            _ => rows(tree, &tree.totals()),
-        }
+        rows_of(&AnalysisContext::new(trace, &selection))
     }
 
     fn lines(rows: &[CallRow]) -> Vec<String> {

@@ -1,9 +1,9 @@
 import type { Advice } from "../api/types";
-import { formatCount, formatNs } from "../format/units";
+import { formatCount } from "../format/units";
 import { hrefOf } from "../state/route";
 import { Definition } from "./Definition";
+import { Gain } from "./Gain";
 import { evidencePage, timelineAt } from "./links";
-import { Value } from "./Value";
 import { Words } from "./Words";
 
 /** What to change, what there is most to gain from first, each with the numbers behind it. */
@@ -19,7 +19,7 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
         {advice.map((row, at) => (
           <li key={`${at} ${row.rule}`} class={row.priority}>
             <p class="advice-head">
-              <strong class="priority">{row.priority}</strong> <strong>{row.fault}</strong>: {gain(row)}{" "}
+              <strong class="priority">{row.priority}</strong> <strong>{row.fault}</strong>: <Gain row={row} />{" "}
               <code>{row.rule}</code>
               {row.others > 0 && <span class="dim"> and {timesWords(row.others)} elsewhere</span>}
             </p>
@@ -51,31 +51,3 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
 }
 
 const timesWords = (times: number): string => (times === 1 ? "once" : `${formatCount(times)} times`);
-
-function gain(row: Advice) {
-  if (row.gain_ns === null) return "gain not known";
-  return (
-    <>
-      {isPart(row) ? (
-        <>
-          <Value unit="ns" value={row.own_gain_ns} /> to{" "}
-        </>
-      ) : (
-        `${row.gain_words} `
-      )}
-      <Value unit="ns" value={row.gain_ns} />
-      {row.gain_ratio !== null && (
-        <>
-          , <Value unit="ratio" value={row.gain_ratio} />
-        </>
-      )}
-    </>
-  );
-}
-
-/** Whether other advice is about a part of the same time that can be seen in the numbers. */
-const isPart = ({ own_gain_ns, gain_ns }: Advice): boolean =>
-  own_gain_ns !== null &&
-  gain_ns !== null &&
-  Number(own_gain_ns) < Number(gain_ns) &&
-  formatNs(own_gain_ns) !== formatNs(gain_ns);

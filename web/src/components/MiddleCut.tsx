@@ -1,4 +1,4 @@
-/** Characters at the end that stay: names of kernels and stacks are told apart there as often as at their begin. */
+/** Characters at the end that stay: names of kernels and stacks differ there as often as at their begin. */
 const END = 14;
 /** Shorter ones are cut at their end alone. */
 const LEAST = 2 * END;

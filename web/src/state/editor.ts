@@ -2,6 +2,7 @@
 // the person: so it is kept by the browser and not in the address.
 
 import { signal } from "@preact/signals";
+import { remember, remembered } from "./remembered";
 
 /** Editors that register an address for themselves; the templates are the command's. */
 export const EDITORS: Readonly<Record<string, { readonly words: string; readonly template: string }>> = {
@@ -18,11 +19,7 @@ export const editor = signal<string>(read());
 /** Chooses an editor by its name, none with the empty one. */
 export function chooseEditor(name: string): void {
   editor.value = Object.hasOwn(EDITORS, name) ? name : "";
-  try {
-    localStorage.setItem(KEY, editor.value);
-  } catch {
-    // A browser may keep nothing, as in a frame of another site: then the choice lasts as long as the page.
-  }
+  remember(KEY, editor.value);
 }
 
 /** The address with `{file}` and `{line}` in it of the editor that was chosen; null when none was. */
@@ -45,10 +42,6 @@ function encoded(path: string): string {
 }
 
 function read(): string {
-  try {
-    const kept = localStorage.getItem(KEY) ?? "";
-    return Object.hasOwn(EDITORS, kept) ? kept : "";
-  } catch {
-    return "";
-  }
+  const kept = remembered(KEY) ?? "";
+  return Object.hasOwn(EDITORS, kept) ? kept : "";
 }

@@ -1,7 +1,7 @@
 import type { Advice } from "../../api/types";
 import { Definition } from "../../components/Definition";
+import { Gain } from "../../components/Gain";
 import { evidencePage, timelineAt } from "../../components/links";
-import { Value } from "../../components/Value";
 import { Words } from "../../components/Words";
 
 /** Rules that are told at once; all are further below. */
@@ -23,12 +23,7 @@ export function TopAdvice({ advice }: { advice: readonly Advice[] }) {
               <strong>{row.fault}</strong>
               {row.gain_ns !== null && (
                 <>
-                  : {row.gain_words} <Value unit="ns" value={row.gain_ns} />
-                  {row.gain_ratio !== null && (
-                    <>
-                      , <Value unit="ratio" value={row.gain_ratio} />
-                    </>
-                  )}
+                  : <Gain row={row} />
                 </>
               )}
             </p>

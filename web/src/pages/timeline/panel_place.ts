@@ -2,6 +2,7 @@
 // so it is not in the address.
 
 import { effect, signal } from "@preact/signals";
+import { remember, remembered } from "../../state/remembered";
 
 export interface PanelPlace {
   readonly isRight: boolean;
@@ -16,9 +17,9 @@ const KEY = "stepscope-timeline-panel";
 export const LEAST = 80;
 const UNASKED: PanelPlace = { isRight: false, isShut: false, below: 240, right: 420 };
 
-export const place = signal<PanelPlace>(readPlace(read()));
+export const place = signal<PanelPlace>(readPlace(remembered(KEY)));
 
-effect(() => write(JSON.stringify(place.value)));
+effect(() => remember(KEY, JSON.stringify(place.value)));
 
 /** The size of the panel in the direction in which it is dragged. */
 export const sizeOf = ({ isRight, below, right }: PanelPlace): number => (isRight ? right : below);
@@ -44,21 +45,4 @@ export function readPlace(text: string | null): PanelPlace {
     return typeof value === "number" && Number.isFinite(value) && value >= LEAST ? value : UNASKED[name];
   };
   return { isRight: known.isRight === true, isShut: known.isShut === true, below: size("below"), right: size("right") };
-}
-
-// A browser may keep nothing, as in a frame of another site: then the choice lasts as long as the page.
-function read(): string | null {
-  try {
-    return localStorage.getItem(KEY);
-  } catch {
-    return null;
-  }
-}
-
-function write(text: string): void {
-  try {
-    localStorage.setItem(KEY, text);
-  } catch {
-    return;
-  }
 }
