@@ -329,6 +329,31 @@ describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean ste
     await close();
   });
 
+  test("both mean steps are bars, and the largest changes with all others sum to the difference", async () => {
+    const { page, close } = await open(browser, at(pair.url, "compare"));
+    await settled(page);
+    const { results } = compare(a, b, "step_breakdown");
+    const total = results.find(({ row }) => row === "total");
+    const bars = page.getByRole("img", { name: /^The mean step (before|now)/ });
+    expect(await bars.count()).toBe(2);
+    for (const [nth, side] of (["a_ns", "b_ns"] as const).entries()) {
+      const titles = await bars.nth(nth).locator("title").allTextContents();
+      const drawn = titles.map((title) => Number(/\((\d+) ns\)$/.exec(title)?.[1]));
+      expect(drawn.reduce((sum, ns) => sum + ns, 0)).toBe(total?.[side]);
+      const classes = results.filter((row) => row.row === "class" && Number(row[side]) > 0);
+      expect(drawn.length).toBe(classes.length);
+    }
+    const table = page.getByRole("table", { name: "What explains the difference" });
+    const changes = await table
+      .locator("tbody tr td:nth-last-child(2) .value")
+      .evaluateAll((all) => all.map((each) => Number((each as HTMLElement).title.replace(/ ns$/, ""))));
+    expect(changes.length).toBe(9);
+    expect(changes.reduce((sum, ns) => sum + ns, 0)).toBe(total?.change_ns);
+    const parts = results.filter((row) => row.row === "part").map((row) => Math.abs(Number(row.change_ns)));
+    expect(changes.slice(0, 8).map(Math.abs)).toEqual(parts.sort((one, other) => other - one).slice(0, 8));
+    await close();
+  });
+
   test("classes are opened with keys, and the link keeps what is open", async () => {
     const { page, close } = await open(browser, at(pair.url, "compare"));
     await settled(page);
@@ -348,6 +373,86 @@ describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean ste
     expect((await accountOf(page)).length).toBe(before);
     await close();
   });
+});
+
+/** The rows of a table as texts of their cells. */
+const cellsOf = (page: Page, name: string) =>
+  page
+    .getByRole("table", { name, exact: true })
+    .locator("tbody tr")
+    .evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+test("what differs between the runs themselves is said first: settings, commands, options", async () => {
+  const pair = await view([RUN, RANKS]);
+  const { page, close } = await open(browser, at(pair.url, "compare"));
+  await settled(page);
+  const region = page.getByRole("region", { name: "What differs between the runs" });
+  const differing = await cellsOf(page, "What differs");
+  const settings = compare(RUN, RANKS, "setting").results.filter(({ differs }) => differs === true);
+  expect(settings.length).toBeGreaterThan(0);
+  expect(differing.slice(0, settings.length).map((cells) => cells.slice(1))).toEqual(
+    settings.map(({ a_value, b_value }) => [a_value, b_value]),
+  );
+  expect(differing.map(([name]) => name)).toEqual([
+    "rank",
+    "processor",
+    "command",
+    "operating system",
+    "threads of PyTorch",
+  ]);
+  expect(differing[2]?.slice(1)).toEqual([
+    "python examples/gpt/train.py --steps 12",
+    "python -u tests/python/programs/ddp.py 12",
+  ]);
+  await region.getByText("The same in both").click();
+  const same = await cellsOf(page, "The same in both");
+  expect(same).toContainEqual(["PyTorch", "2.13.0+cu130", "2.13.0+cu130"]);
+  await region.getByText("Recorded of one run only").click();
+  const ofOne = await cellsOf(page, "Recorded of one run only");
+  expect(ofOne).toContainEqual(["number of ranks of the job", "not recorded", "2"]);
+  expect(await violations(page)).toEqual([]);
+  await close();
+  await pair.stop();
+});
+
+test("three runs have a trend: the mean step of each, and a column leads to the comparison with it", async () => {
+  const longer = join(folder, "longer.json");
+  writeFileSync(longer, traceOf([2500, 2510, 2520], "gemm"));
+  const cut = join(folder, "without_steps.json");
+  writeFileSync(cut, JSON.stringify({ schemaVersion: 1, traceEvents: [] }));
+  const all = await view([before, now, cut, longer]);
+  const { page, close } = await open(browser, at(all.url, "compare"));
+  await settled(page);
+  const region = page.getByRole("region", { name: "All runs" });
+  await region.getByText("Click a column to compare").waitFor();
+  const means = [before, now, longer].map((path) => Number(compare(path, path, "steps").results[0]?.a_mean_ns));
+  const ms = (ns: number) => (ns / 1e6).toFixed(6);
+  expect(await cellsOf(page, "Mean steps of all runs")).toEqual([
+    ["1. before.json", ms(means[0] ?? 0), "–", "–"],
+    ["2. now.json", ms(means[1] ?? 0), `+${ms((means[1] ?? 0) - (means[0] ?? 0))}`, "49.0 %"],
+    ["3. without_steps.json", "no complete step"],
+    ["4. longer.json", ms(means[2] ?? 0), `+${ms((means[2] ?? 0) - (means[1] ?? 0))}`, "65.1 %"],
+  ]);
+  const columns = region.getByRole("button", { name: /^run \d/ });
+  expect(await columns.evaluateAll((all) => all.map((each) => each.getAttribute("aria-pressed")))).toEqual([
+    "true",
+    "true",
+    "false",
+  ]);
+  expect(await violations(page)).toEqual([]);
+  await columns.last().click();
+  await page.waitForURL(/b=longer\.json/);
+  await settled(page);
+  expect(await verdictOf(page)).toBe(compare(before, longer, "steps").results[0]?.says);
+  await close();
+  await all.stop();
+});
+
+test("two runs have no trend", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"));
+  await settled(page);
+  expect(await page.getByRole("region", { name: "All runs" }).count()).toBe(0);
+  await close();
 });
 
 test("without a complete step in one of the two there is no difference of steps", async () => {

@@ -16,6 +16,8 @@ import { StepDifference } from "./StepParts";
 import { Steps, Verdict } from "./Steps";
 import { sideName, sidesOf } from "./sides";
 import { Timelines } from "./Timelines";
+import { Trend } from "./Trend";
+import { WhatDiffers } from "./WhatDiffers";
 import "./compare.css";
 
 /** Two runs, or two ranks of one, side by side. */
@@ -56,9 +58,11 @@ export default function Compare() {
       {second && answer.state !== "failed" && !compared && <Loading what={`Reading ${second.name}…`} />}
       {compared && (
         <>
-          <Doubts compared={compared} />
           <Verdict compared={compared} />
+          <WhatDiffers compared={compared} />
+          <Doubts compared={compared} />
           <StepDifference compared={compared} />
+          <Trend compared={compared} />
           <Steps compared={compared} />
           <Changes compared={compared} />
           <Durations compared={compared} />

@@ -11,15 +11,10 @@ import { exactCell, formatCell } from "../../format/cell";
 import { formatCount, formatNs } from "../../format/units";
 import { params, setParams } from "../../state/route";
 import { type Compared, sourceOf, useCompared } from "./asked";
-import {
-  type Bar,
-  exactMilliseconds,
-  following,
-  type PartClass,
-  reachOf,
-  type StepParts,
-  stepPartsOf,
-} from "./step_parts";
+import { Largest } from "./Largest";
+import { MeanSteps } from "./MeanSteps";
+import { Milliseconds } from "./Milliseconds";
+import { type Bar, following, type PartClass, reachOf, type StepParts, stepPartsOf } from "./step_parts";
 
 /** Rows that are asked for: more names than any run has had. */
 const MOST = 10_000;
@@ -41,10 +36,13 @@ export function StepDifference({ compared }: { compared: Compared }) {
           <p>
             {meansOf(parts.total)}{" "}
             <span class="dim">
-              All times are ms of the mean step. Each moment of a step belongs to one class, and to one name in it:
-              changes of names sum to that of their class, changes of classes to that of the step.
+              Each moment of a step belongs to one class, and to one name in it: changes of names sum to that of their
+              class, changes of classes to the difference.
             </span>
           </p>
+          <MeanSteps parts={parts} names={compared.names} />
+          <Largest parts={parts} />
+          <h3>By class, and by name in each</h3>
           <SideKeys names={compared.names} />
           <Account parts={parts} names={compared.names} />
           <p>
@@ -232,17 +230,6 @@ function Numbers({ row, bar, scale }: { row: Row; bar: Bar; scale: Scale }) {
         <Value unit="ratio" value={row.change_ratio} />
       </td>
     </>
-  );
-}
-
-/** A time with all of its digits: rounded ones would not sum. */
-function Milliseconds({ ns, isChange = false }: { ns: Num; isChange?: boolean }) {
-  const [text, rest] = exactMilliseconds(ns);
-  return (
-    <span class="value" title={exactCell("ns", ns)}>
-      {isChange && ns > 0 ? `+${text}` : text}
-      <span class="rest">{rest}</span>
-    </span>
   );
 }
 

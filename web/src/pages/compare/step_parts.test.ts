@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Row } from "../../api/types";
-import { exactMilliseconds, following, reachOf, stepPartsOf } from "./step_parts";
+import { exactMilliseconds, following, largestOf, reachOf, stepPartsOf } from "./step_parts";
 
 const row = (row: string, name: string, a_ns: number | null, b_ns: number | null): Row => ({
   row,
@@ -61,4 +61,27 @@ test("milliseconds have every digit, so that what is shown sums", () => {
     "-1.000 000",
     "123456.789 012",
   ]);
+});
+
+test("the largest changes and all others together sum to the difference", () => {
+  const parts = stepPartsOf([
+    ...ROWS.filter(({ row }) => row !== "total"),
+    row("class", "other", 7, 7),
+    row("part", "other sleep", 5, 3),
+    { ...row("part", "other ", 2, 4), name: null },
+    row("class", "memcpy", 1, 4),
+    row("total", "total", 48, 61),
+  ]);
+  if (!parts) throw new Error("there are steps");
+  const { first, others } = largestOf(parts, 3);
+  expect(first.map(({ class: of, name, ns }) => [of, name, ns])).toEqual([
+    ["cpu", "mm", -20],
+    ["kernel", "gemm", 15],
+    ["kernel", "add", 15],
+  ]);
+  // What has no parts stands for itself.
+  expect(others).toEqual({ count: 3, ns: 3n });
+  const sum = first.reduce((sum, { ns }) => sum + Number(ns), Number(others?.ns));
+  expect(sum).toBe(parts.total.change_ns);
+  expect(largestOf(parts, 6)).toMatchObject({ others: null, first: { length: 6 } });
 });

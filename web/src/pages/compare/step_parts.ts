@@ -54,3 +54,37 @@ export function exactMilliseconds(ns: Num): readonly [text: string, rest: string
   const sign = ns < 0 ? "-" : "";
   return [`${sign}${digits.slice(0, -6)}.${digits.slice(-6, -3)}`, digits.slice(-3)];
 }
+
+/** The change of a name, in the class that its time belongs to. */
+export interface Change {
+  readonly class: string;
+  /** Null where its time has no name. */
+  readonly name: string | null;
+  readonly ns: Num;
+}
+
+/** The largest changes of names of any class, and all others together: they sum to the difference of the steps. */
+export interface Largest {
+  readonly first: readonly Change[];
+  readonly others: { readonly count: number; readonly ns: Num } | null;
+}
+
+/** The `most` largest changes of names. What did not change is none. */
+export function largestOf({ classes }: StepParts, most: number): Largest {
+  const all = classes.flatMap(({ name, row, parts }) =>
+    // A class without parts is explained by nothing but itself.
+    (parts.length > 0 ? parts : [row]).map(
+      (part): Change => ({
+        class: name,
+        name: typeof part.name === "string" ? part.name : null,
+        ns: part.change_ns as Num,
+      }),
+    ),
+  );
+  const changed = all.filter(({ ns }) => Number(ns) !== 0);
+  changed.sort((one, other) => Math.abs(Number(other.ns)) - Math.abs(Number(one.ns)));
+  const rest = changed.slice(most);
+  if (rest.length === 0) return { first: changed, others: null };
+  const ns = rest.reduce((sum, each) => sum + BigInt(each.ns), 0n);
+  return { first: changed.slice(0, most), others: { count: rest.length, ns } };
+}
