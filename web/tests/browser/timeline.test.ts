@@ -252,3 +252,19 @@ test("a mark is set where the pointer is, also when a slice is selected", async 
   expect(new Set(marks).size).toBe(2);
   await close();
 });
+
+test.each(["light", "dark"] as const)("labels and steps have the ground of panels, %s", async (colorScheme) => {
+  const { page, close } = await open(browser, at(server.url, "timeline?run=1"), { colorScheme });
+  await settled(page);
+  const [ground, panel] = await page.evaluate(() => {
+    const probe = document.createElement("span");
+    probe.style.background = "var(--panel)";
+    document.body.append(probe);
+    const panel = getComputedStyle(probe).backgroundColor;
+    probe.remove();
+    const labels = document.querySelector(".timeline-labels");
+    return [labels && getComputedStyle(labels).backgroundColor, panel];
+  });
+  expect(ground).toBe(panel);
+  await close();
+});

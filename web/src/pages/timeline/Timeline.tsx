@@ -90,7 +90,10 @@ function Stage({ controller, tab, onTab }: Tabs & { controller: TimelineControll
   const { isRight, isShut } = place.value;
   const size = isShut ? "auto" : `${sizeOf(place.value)}px`;
   return (
-    <div class={`timeline${isRight ? " panel-right" : ""}${isShut ? " panel-shut" : ""}`} style={{ "--panel": size }}>
+    <div
+      class={`timeline${isRight ? " panel-right" : ""}${isShut ? " panel-shut" : ""}`}
+      style={{ "--panel-size": size }}
+    >
       <h1 class="hidden">Timeline</h1>
       <Toolbar controller={controller} search={search} onFind={() => setFinding(true)} onList={() => onTab("list")} />
       <CanvasFrame
