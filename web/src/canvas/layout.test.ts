@@ -50,7 +50,7 @@ const GROUPS = keyed([
     ],
   ),
 ]);
-const SHOWN: Shown = { open: new Set(), shut: new Set(), pins: new Set(), rank: null };
+const SHOWN: Shown = { open: new Set(), shut: new Set(), pins: new Set(), rank: null, kept: null };
 
 const told = ({ lines }: Layout) =>
   lines.map((line) => `${" ".repeat(line.indent)}${line.label || "…"}${line.row === null ? "" : ` ${line.row}`}`);

@@ -1,6 +1,7 @@
 // Rows from top to bottom as they are shown: groups that are open or closed, and pinned tracks above all others.
 
 import type { TimelineGroup, TimelineRow } from "./model";
+import { counterKey, type Kept } from "./track_filter";
 
 /** Heights in CSS pixels. A track has room for a button of 24 pixels: it stands on its first row, or on two. */
 export const HEIGHTS = { header: 24, track: 24, slices: 18, counter: 44 } as const;
@@ -48,6 +49,8 @@ export interface Shown {
   readonly pins: ReadonlySet<string>;
   /** Only this rank. */
   readonly rank: number | null;
+  /** Only what a filter of tracks keeps; pinned tracks stay in any case. */
+  readonly kept: Kept | null;
 }
 
 /** A group with its key. */
@@ -88,12 +91,12 @@ export function layoutOf(groups: readonly KeyedGroup[], shown: Shown): Layout {
   const walk = (each: KeyedGroup, indent: number, isShown: boolean) => {
     if (shown.rank !== null && each.group.rank !== shown.rank) return;
     const own = linesOf(each, indent, isOpenIn(shown, each));
-    if (isShown) for (const line of own) put(line);
+    if (isShown && isKept(shown, each.key)) for (const line of own) put(line);
     if (shown.pins.has(each.key)) for (const line of own) pin({ ...line, label: line.label && pinnedName(each) });
     const rows = each.group.rows.filter((row) => row.kind === "counter");
     for (const row of rows) {
       const line = counterLine(each, row, indent + 1);
-      if (isShown && isOpenIn(shown, each)) put(line);
+      if (isShown && isOpenIn(shown, each) && isKept(shown, line.group)) put(line);
       if (shown.pins.has(line.group)) pin({ ...line, label: `${row.name} · ${pinnedName(each)}` });
     }
     for (const inner of each.groups) walk(inner, indent + 1, isShown && isOpenIn(shown, each));
@@ -138,7 +141,7 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
 }
 
 function counterLine({ key, path, group }: KeyedGroup, row: TimelineRow, indent: number): Unplaced {
-  const own = `${key}/${encodeURIComponent(row.name)}`;
+  const own = counterKey(key, row.name);
   const words = { label: row.name, within: path, unit: row.unit, rank: group.rank };
   const base = { key: own, group: own, indent, isHeader: false, isOpen: null, row: row.id, kind: row.kind };
   return { ...base, ...words, height: HEIGHTS.counter };
@@ -190,21 +193,25 @@ export function groupsAround(groups: readonly KeyedGroup[], row: number): KeyedG
   return null;
 }
 
-/** Whether a group is open before anyone opens or closes it: as the server has it, and the only rank that is shown. */
-const opensAtFirst = (shown: Shown, group: TimelineGroup): boolean =>
-  group.is_open || (group.kind === "rank" && group.rank === shown.rank);
+/** Whether a group is open before anyone opens or closes it: as the server has it, the only rank that is shown, and for a filter. */
+const opensAtFirst = (shown: Shown, { key, group }: KeyedGroup): boolean =>
+  group.is_open || (group.kind === "rank" && group.rank === shown.rank) || shown.kept?.opened.has(key) === true;
+
+/** Whether a filter of tracks leaves a group, a track or a counter where it is. */
+export const isKept = ({ kept }: Shown, key: string): boolean => kept === null || kept.keys.has(key);
 
 /** Whether a group is open. */
-export const isOpenIn = (shown: Shown, { key, group }: KeyedGroup): boolean =>
-  shown.open.has(key) || (opensAtFirst(shown, group) && !shown.shut.has(key));
+export const isOpenIn = (shown: Shown, each: KeyedGroup): boolean =>
+  shown.open.has(each.key) || (opensAtFirst(shown, each) && !shown.shut.has(each.key));
 
 /** What is shown with a group opened or closed. */
-export function withGroup(shown: Shown, { key, group }: KeyedGroup, isOpen: boolean): Shown {
+export function withGroup(shown: Shown, each: KeyedGroup, isOpen: boolean): Shown {
+  const { key } = each;
   const open = new Set(shown.open);
   const shut = new Set(shown.shut);
   open.delete(key);
   shut.delete(key);
-  if (isOpen !== opensAtFirst(shown, group)) (isOpen ? open : shut).add(key);
+  if (isOpen !== opensAtFirst(shown, each)) (isOpen ? open : shut).add(key);
   return { ...shown, open, shut };
 }
 

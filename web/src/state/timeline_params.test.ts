@@ -17,6 +17,7 @@ const SHOWN: TimelineParams = {
   open: ["a", "b/c"],
   shut: ["d"],
   search: "gemm",
+  tracks: "stream 7",
 };
 
 const params = (changes: ReturnType<typeof formatTimeline>): Params =>
@@ -27,7 +28,17 @@ const params = (changes: ReturnType<typeof formatTimeline>): Params =>
 
 test("what is shown comes back from its address", () => {
   expect(parseTimeline(params(formatTimeline(SHOWN)))).toEqual(SHOWN);
-  const nothing = { view: null, at: null, range: null, marks: [], pins: [], open: [], shut: [], search: "" };
+  const nothing = {
+    view: null,
+    at: null,
+    range: null,
+    marks: [],
+    pins: [],
+    open: [],
+    shut: [],
+    search: "",
+    tracks: "",
+  };
   expect(parseTimeline(params(formatTimeline(nothing)))).toEqual(nothing);
   const bare = { ...nothing, at: { start_ns: 4, rank: null, name: null } };
   expect(parseTimeline(params(formatTimeline(bare)))).toEqual(bare);

@@ -24,6 +24,8 @@ export interface TimelineParams {
   readonly open: readonly string[];
   readonly shut: readonly string[];
   readonly search: string;
+  /** What is typed to keep some tracks only. */
+  readonly tracks: string;
 }
 
 /** Characters of a slice's name in an address: rank and time say which one it is, or nearly. */
@@ -64,6 +66,7 @@ export function parseTimeline(params: Params): TimelineParams {
     open: all("open"),
     shut: all("shut"),
     search: one("q") ?? "",
+    tracks: one("tracks") ?? "",
   };
 }
 
@@ -82,6 +85,7 @@ export function formatTimeline(shown: Partial<TimelineParams>): Record<string, s
   if (shown.open) changes.open = shown.open;
   if (shown.shut) changes.shut = shown.shut;
   if ("search" in shown) changes.q = shown.search || null;
+  if ("tracks" in shown) changes.tracks = shown.tracks || null;
   return changes;
 }
 

@@ -253,6 +253,49 @@ test("a mark is set where the pointer is, also when a slice is selected", async 
   await close();
 });
 
+/** What the labels beside the canvas say. */
+const labels = (page: Page) => page.locator(".timeline-label .timeline-name").allTextContents();
+
+test("a filter keeps the tracks whose name or group matches, and the link has it", async () => {
+  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
+  await settled(page);
+  const before = await labels(page);
+  const field = page.getByRole("searchbox", { name: "Keep tracks by name or group" });
+  const track = before.at(-1) ?? "";
+  expect(before.filter((label) => label === track)).toEqual([track]);
+  await field.fill(track);
+  await page.waitForURL(/tracks=/);
+  await expect.poll(() => labels(page)).not.toEqual(before);
+  const kept = await labels(page);
+  expect(kept.length).toBeLessThan(before.length);
+  expect(kept.at(-1)).toBe(track);
+  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  await settled(other.page);
+  await expect.poll(() => labels(other.page)).toEqual(kept);
+  await other.close();
+  await field.fill("no such track");
+  await page.locator(".timeline-filter output", { hasText: /^no track of \d+$/ }).waitFor();
+  expect(await labels(page)).toEqual([]);
+  await field.press("Escape");
+  await page.waitForURL((url) => !url.hash.includes("tracks="));
+  await expect.poll(() => labels(page)).toEqual(before);
+  await close();
+});
+
+test("a slice whose track the filter hides says so, and shows all tracks again", async () => {
+  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
+  await settled(page);
+  await page.keyboard.press(".");
+  await title(page).waitFor();
+  expect(await page.getByText("The filter of tracks hides its track.").count()).toBe(0);
+  await page.getByRole("searchbox", { name: "Keep tracks by name or group" }).fill("no such track");
+  await page.getByText("The filter of tracks hides its track.").waitFor();
+  await page.getByRole("button", { name: "Show all tracks" }).click();
+  await page.waitForURL((url) => !url.hash.includes("tracks="));
+  expect((await labels(page)).length).toBeGreaterThan(0);
+  await close();
+});
+
 test.each(["light", "dark"] as const)("labels and steps have the ground of panels, %s", async (colorScheme) => {
   const { page, close } = await open(browser, at(server.url, "timeline?run=1"), { colorScheme });
   await settled(page);

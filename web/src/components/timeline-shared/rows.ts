@@ -1,9 +1,19 @@
 // Which rows of a timeline are shown: groups that are open, tracks that are pinned, and where lines are on the screen.
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { allGroups, groupsAround, isOpenIn, type KeyedGroup, keyed, type Shown, withGroup } from "../../canvas/layout";
+import {
+  allGroups,
+  groupsAround,
+  isKept,
+  isOpenIn,
+  type KeyedGroup,
+  keyed,
+  type Shown,
+  withGroup,
+} from "../../canvas/layout";
 import type { Slice, TimelineGroup } from "../../canvas/model";
 import type { Placed } from "../../canvas/scene";
+import { keptOf } from "../../canvas/track_filter";
 
 /** What a person has opened, closed and pinned, by the keys of groups. */
 export interface Opened {
@@ -24,12 +34,16 @@ export class Rows {
   readonly shown: ReadonlySignal<Shown>;
   private readonly names: ReadonlyMap<number, string>;
 
-  /** `opened` and `rank` are signals or read some; `onChange` takes what is to be opened, closed and pinned from now on. */
+  /**
+   * `opened`, `rank` and `filter` are signals or read some; `onChange` takes what is to be opened, closed and pinned from
+   * now on.
+   */
   constructor(
     groups: readonly TimelineGroup[],
     opened: () => Opened,
     readonly rank: () => number | null,
     private readonly onChange: (opened: Opened) => void,
+    filter: () => string = () => "",
   ) {
     this.groups = keyed(groups);
     this.all = allGroups(this.groups);
@@ -39,15 +53,24 @@ export class Rows {
       const { open, shut, pins } = opened();
       return JSON.stringify([open, shut, pins, rank()]);
     });
+    const kept = computed(() => keptOf(this.groups, filter()));
     this.shown = computed<Shown>(() => {
       const [open, shut, pins, rank] = JSON.parse(text.value) as [string[], string[], string[], number | null];
-      return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank };
+      return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank, kept: kept.value };
     });
   }
 
   /** The path of a row: what a person calls it. */
   name(row: number | null): string {
     return row === null ? "" : (this.names.get(row) ?? "");
+  }
+
+  /** Whether a filter of tracks hides a row; what is pinned is seen. */
+  isHidden(row: number | null): boolean {
+    const path = row === null ? null : groupsAround(this.groups, row);
+    const own = path?.at(-1);
+    const shown = this.shown.value;
+    return own !== undefined && !isKept(shown, own.key) && !shown.pins.has(own.key);
   }
 
   /** The rows of slices of the rank that is shown; none for all. */

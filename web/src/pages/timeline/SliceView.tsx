@@ -33,6 +33,14 @@ export function SliceView({ controller }: { controller: TimelineController }) {
   }
   return (
     <div class="timeline-details">
+      {controller.rows.isHidden(details.slice.row) && (
+        <p>
+          The filter of tracks hides its track.{" "}
+          <button type="button" class="link" onClick={() => controller.filterTracks("")}>
+            Show all tracks
+          </button>
+        </p>
+      )}
       <Facts controller={controller} details={details} />
       <OnAllRanks key={details.slice.id} controller={controller} />
       <Around controller={controller} details={details} />

@@ -13,6 +13,7 @@ import type { TimelineController } from "./controller";
 import { OnlyCollectives } from "./OnlyCollectives";
 import { openInPerfetto } from "./perfetto";
 import { savePicture } from "./picture";
+import { TrackFilter } from "./TrackFilter";
 
 interface Props {
   readonly controller: TimelineController;
@@ -27,6 +28,7 @@ export function Toolbar({ controller, search, onFind, onList }: Props) {
     <div class="timeline-bar">
       <OnlyCollectives />
       <Search controller={controller} field={search} />
+      <TrackFilter controller={controller} />
       <button type="button" onClick={() => controller.fit()} title="F">
         Fit
       </button>

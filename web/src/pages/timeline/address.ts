@@ -19,5 +19,6 @@ export const address = {
   range: part("range"),
   marks: part("marks"),
   search: part("search"),
+  tracks: part("tracks"),
   rank: chosenRank,
 } as const;

@@ -54,6 +54,7 @@ export class TimelineController {
       () => address.opened.value,
       () => address.rank.value,
       (opened) => setParams(formatTimeline(opened), { replace: true }),
+      () => address.tracks.value,
     );
     this.canvas = new CanvasState(this.rows);
     this.viewport = new Viewport(info, steps);
@@ -154,9 +155,15 @@ export class TimelineController {
 
   /** Shows a track, wherever it is. */
   visitTrack(each: KeyedGroup): void {
+    if (this.rows.isHidden(each.group.rows[0]?.id ?? null)) this.filterTracks("");
     this.rows.openAround(each);
     const [row] = allGroups([each]).flatMap(({ group }) => (group.kind === "rank" ? [] : group.rows));
     if (row) this.timeline?.reveal(row.id);
+  }
+
+  /** Keeps only the tracks that have this in their names, or in those of their groups. */
+  filterTracks(text: string): void {
+    setParams(formatTimeline({ tracks: text }), { replace: true });
   }
 
   private drag(range: Span, rows: readonly number[], isDone: boolean): void {
