@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fitting, remembering, shortName } from "./labels";
+import { fitting, middleCut, remembering, shortName } from "./labels";
 
 const measure = (text: string) => text.length * 7;
 
@@ -41,4 +41,15 @@ test("a width is measured once", () => {
   });
   expect([known("abc"), known("abc"), known("de")]).toEqual([3, 3, 2]);
   expect(count).toBe(2);
+});
+
+test("a text that has no room is cut in its middle, between letters", () => {
+  const cut = (text: string, room: number) => middleCut(text, room, (text) => [...text].length);
+  expect(cut("as it is", 8)).toBe("as it is");
+  expect(cut("abcdefghij", 6)).toBe("abc…ij");
+  expect(cut("abcdefghij", 7)).toBe("abc…hij");
+  expect(cut("𝒂𝒃𝒄𝒅𝒆", 4)).toBe("𝒂𝒃…𝒆");
+  expect(cut("abcdefghij", 2)).toBe("");
+  const long = cut("x".repeat(100_000), 20);
+  expect([...long].length).toBe(20);
 });

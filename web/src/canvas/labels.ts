@@ -54,3 +54,21 @@ function cutAt(text: string, length: number): string {
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? length - 1 : length);
 }
+
+/** As much of a text as has room, with `…` in its middle where it is cut; empty when not even two letters have. */
+export function middleCut(text: string, room: number, measure: Measure): string {
+  if (measure(text) <= room) return text;
+  const letters = [...text];
+  // By halving: how many letters stay.
+  let [low, high] = [0, letters.length - 1];
+  const cut = (count: number) => {
+    const end = Math.floor(count / 2);
+    return `${letters.slice(0, count - end).join("")}…${end > 0 ? letters.slice(-end).join("") : ""}`;
+  };
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (measure(cut(middle)) <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low < 2 ? "" : cut(low);
+}

@@ -4,6 +4,7 @@ import type { Colours } from "./colours";
 import type { Joined } from "./joined";
 import type { Layout, Line } from "./layout";
 import { linesBetween } from "./layout";
+import type { Mark } from "./marks";
 import type { CounterPart, Slice } from "./model";
 import type { Piece } from "./paint";
 import type { Scale, Span } from "./view";
@@ -33,7 +34,7 @@ export interface Emphasis {
   readonly selected: Slice | null;
   readonly hovered: { readonly line: string; readonly start_ns: number; readonly dur_ns: number } | null;
   readonly range: RangeOfRows | null;
-  readonly marks: readonly number[];
+  readonly marks: readonly Mark[];
   readonly arrows: readonly Arrow[];
   /** The parts of ranks of the collective that is selected. */
   readonly joined: Joined | null;

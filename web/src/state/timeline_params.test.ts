@@ -12,7 +12,11 @@ const SHOWN: TimelineParams = {
   view: { start_ns: -20, end_ns: 9_007_199_254_740_991 },
   at: { start_ns: 17, rank: 3, name: "void f<int, 4>(float*) & =#? 日本" },
   range: { start_ns: 1, end_ns: 1 },
-  marks: [0, 5, 17],
+  marks: [
+    { time_ns: 0, note: "" },
+    { time_ns: 5, note: "7:<b>&=#?\n 日本" },
+    { time_ns: 17, note: "" },
+  ],
   pins: ["Rank%200/GPU/Stream 7#2"],
   open: ["a", "b/c"],
   shut: ["d"],
@@ -47,13 +51,20 @@ test("what is shown comes back from its address", () => {
 test("what makes no sense is left out", () => {
   const odd = ["", "-", "5", "9-5", "1e3-1e4", "a-b", "99999999999999999-5", "NaN-NaN", "1-99999999999999999999"];
   for (const text of odd) expect(parseSpan(text)).toBe(null);
-  const marks = ["-1", "x", "1.5", "7"].map((text) => ["mark", text] as const);
-  expect(parseTimeline([...marks, ["at", "x"], ["at-name", "y"]])).toMatchObject({ marks: [7], at: null });
+  const marks = ["-1", "x", "1.5", "7", "x:7", "8:", ":9"].map((text) => ["mark", text] as const);
+  expect(parseTimeline([...marks, ["at", "x"], ["at-name", "y"]])).toMatchObject({
+    marks: [
+      { time_ns: 7, note: "" },
+      { time_ns: 8, note: "" },
+    ],
+    at: null,
+  });
 });
 
 test("an address with a great many marks is cut", () => {
   const many = Array.from({ length: 5000 }, (_, at) => ["mark", String(at)] as const);
   expect(parseTimeline(many).marks).toHaveLength(1000);
+  expect(parseTimeline([["mark", `4:${"x".repeat(9_000)}`]]).marks[0]?.note).toHaveLength(200);
 });
 
 test("only what is changed is written", () => {

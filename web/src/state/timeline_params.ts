@@ -1,6 +1,7 @@
 // What is shown, as it stands in the address. Things are named by rank, time and name, so that a link holds for another
 // reading of the run.
 
+import { type Mark, NOTE_LENGTH } from "../canvas/marks";
 import type { Span } from "../canvas/view";
 import { clipped } from "../format/printable";
 
@@ -19,7 +20,7 @@ export interface TimelineParams {
   readonly view: Span | null;
   readonly at: SliceLink | null;
   readonly range: Span | null;
-  readonly marks: readonly number[];
+  readonly marks: readonly Mark[];
   readonly pins: readonly string[];
   readonly open: readonly string[];
   readonly shut: readonly string[];
@@ -46,6 +47,15 @@ export function parseSpan(text: string | undefined): Span | null {
 /** A window in whole ns. */
 export const formatSpan = (span: Span): string => `${Math.round(span.start_ns)}-${Math.round(span.end_ns)}`;
 
+/** `1200` or `1200:a note`. */
+function parseMark(text: string): Mark | null {
+  const [, time, note = ""] = /^(\d{1,16})(?::(.*))?$/s.exec(text) ?? [];
+  return time === undefined ? null : { time_ns: Number(time), note: clipped(note, NOTE_LENGTH) };
+}
+
+const formatMark = ({ time_ns, note }: Mark): string =>
+  note ? `${time_ns}:${clipped(note, NOTE_LENGTH)}` : `${time_ns}`;
+
 /** What an address says. Whatever makes no sense in it is left out. */
 export function parseTimeline(params: Params): TimelineParams {
   const all = (name: string) =>
@@ -61,7 +71,7 @@ export function parseTimeline(params: Params): TimelineParams {
     view: parseSpan(one("view")),
     at,
     range: parseSpan(one("range")),
-    marks: all("mark").flatMap((text) => whole(text) ?? []),
+    marks: all("mark").flatMap((text) => parseMark(text) ?? []),
     pins: all("pin"),
     open: all("open"),
     shut: all("shut"),
@@ -80,7 +90,7 @@ export function formatTimeline(shown: Partial<TimelineParams>): Record<string, s
     changes["at-name"] = shown.at?.name ? clipped(shown.at.name, NAME_LENGTH) : null;
   }
   if ("range" in shown) changes.range = shown.range ? formatSpan(shown.range) : null;
-  if (shown.marks) changes.mark = shown.marks.map(String);
+  if (shown.marks) changes.mark = shown.marks.map(formatMark);
   if (shown.pins) changes.pin = shown.pins;
   if (shown.open) changes.open = shown.open;
   if (shown.shut) changes.shut = shown.shut;

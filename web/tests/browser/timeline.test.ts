@@ -9,6 +9,7 @@ import { RUN, TRACE } from "./inputs";
 import { served } from "./served";
 import type { View } from "./stepscope";
 import { asked, canvas, launchedKernel, selected, someKernel, title } from "./timeline_page";
+import { violations } from "./violations";
 
 let browser: Browser;
 let server: View;
@@ -309,5 +310,30 @@ test.each(["light", "dark"] as const)("labels and steps have the ground of panel
     return [labels && getComputedStyle(labels).backgroundColor, panel];
   });
   expect(ground).toBe(panel);
+  await close();
+});
+
+test("marks have notes, which are text, and the link keeps both", async () => {
+  const { page, close } = await open(browser, at(server.url, "timeline?run=1&mark=2000000000&mark=1500000000"));
+  await settled(page);
+  await page.getByRole("tab", { name: "Marks" }).click();
+  const note = page.getByRole("textbox", { name: "Note of mark 1" });
+  // Letters that are keys elsewhere: none of them marks or moves.
+  await note.pressSequentially("m: <b>data</b> & more");
+  const marks = (url: string) => new URLSearchParams(new URL(url).hash.split("?")[1]).getAll("mark");
+  await expect.poll(() => marks(page.url())).toEqual(["2000000000", "1500000000:m: <b>data</b> & more"]);
+  expect(await violations(page)).toEqual([]);
+  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  await settled(other.page);
+  await other.page.getByRole("tab", { name: "Marks" }).click();
+  expect(await other.page.getByRole("textbox", { name: "Note of mark 1" }).inputValue()).toBe("m: <b>data</b> & more");
+  expect(await other.page.getByRole("textbox", { name: "Note of mark 2" }).inputValue()).toBe("");
+  await other.page.getByRole("button", { name: "Go to mark 2" }).click();
+  await other.page.waitForURL(/view=/);
+  const [start, end] = (/view=(\d+)-(\d+)/.exec(other.page.url()) ?? []).slice(1).map(Number);
+  expect((start ?? 0) <= 2e9 && 2e9 <= (end ?? 0)).toBe(true);
+  await other.page.getByRole("button", { name: "Remove mark 1" }).click();
+  await expect.poll(() => marks(other.page.url())).toEqual(["2000000000"]);
+  await other.close();
   await close();
 });

@@ -1,6 +1,7 @@
 // The whole run in small: how busy it is, where a search hits, the marks, and which part is shown.
 
 import type { Theme } from "../colours";
+import type { Mark } from "../marks";
 import type { StepBand } from "../scene";
 import { Scale, type Span } from "../view";
 
@@ -12,7 +13,7 @@ export interface MinimapScene {
   readonly span: Span;
   readonly view: Span;
   readonly steps: readonly StepBand[];
-  readonly marks: readonly number[];
+  readonly marks: readonly Mark[];
   readonly range: Span | null;
   /** How many hits begin in each of equal parts of the run; empty without a search. */
   readonly hits: readonly number[];
@@ -48,7 +49,7 @@ export function drawMinimap(scene: MinimapScene): void {
     const tall = Math.max((Math.log1p(count) / Math.log1p(most)) * (height - 4), 4);
     context.fillRect((part * width) / scene.hits.length, height - tall, Math.max(width / scene.hits.length, 1), tall);
   });
-  for (const mark of scene.marks) context.fillRect(Math.round(scale.x(mark)), 0, 1, height);
+  for (const { time_ns } of scene.marks) context.fillRect(Math.round(scale.x(time_ns)), 0, 1, height);
   if (scene.range) {
     context.globalAlpha = 0.3;
     const left = scale.x(scene.range.start_ns);

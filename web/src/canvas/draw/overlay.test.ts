@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { joinedOf } from "../joined";
+import type { Mark } from "../marks";
 import type { PartOfRank } from "../model";
 import type { Placed, Scene } from "../scene";
 import { Scale } from "../view";
@@ -90,4 +91,37 @@ test("the parts of a collective are outlined on the rows and closed ranks that a
   drawOverlay(scene, lines as unknown as Placed[]);
   expect([...new Set(boxes)]).toEqual(["5+2 at 40.5", "10+30 at 60.5", "20+20 at 80.5"]);
   expect(bands).toEqual(["10,80 40,80 40,80 20,80"]);
+});
+
+/** What stands beside marks on a canvas of 1,000 pixels and as many ns, on which a letter is 6 pixels wide. */
+function beside(marks: readonly Mark[]): string[] {
+  const said: string[] = [];
+  const nothing = () => {};
+  const context = {
+    fillRect: nothing,
+    beginPath: nothing,
+    moveTo: nothing,
+    lineTo: nothing,
+    fill: nothing,
+    measureText: (text: string) => ({ width: 6 * [...text].length }),
+    fillText: (words: string) => said.push(words),
+  };
+  const scale = new Scale({ start_ns: 0, end_ns: 1000 }, 1000);
+  const emphasis = { hovered: null, selected: null, range: null, arrows: [], marks, joined: null };
+  drawOverlay({ context, width: 1000, height: 200, scale, colours: { theme: {} }, emphasis } as unknown as Scene, []);
+  return said;
+}
+
+test("a mark has its number and its distance, and its note as far as there is room, cut in the middle", () => {
+  const mark = (time_ns: number, note = "") => ({ time_ns, note });
+  expect(beside([mark(5)])).toEqual([]);
+  expect(beside([mark(5, "alone")])).toEqual(["1 · alone"]);
+  expect(beside([mark(700, "<b>\u202e"), mark(100)])).toEqual(["1", "2 +600 ns · <b>\\u202e"]);
+  const long = "the first step waits for its data";
+  expect(beside([mark(0, long), mark(400)])).toEqual([`1 · ${long}`, "2 +400 ns"]);
+  expect(beside([mark(0, long), mark(150)])).toEqual(["1 · the first… its data", "2 +150 ns"]);
+  // No room for a word: the list of marks has it.
+  expect(beside([mark(0, long), mark(40)])).toEqual(["1", "2 +40 ns"]);
+  // Out of sight.
+  expect(beside([mark(1200, long), mark(1400)])).toEqual([]);
 });

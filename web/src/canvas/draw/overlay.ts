@@ -4,6 +4,8 @@ import { formatNs } from "../../format/units";
 import type { Joined } from "../joined";
 import type { PartOfRank, Slice } from "../model";
 import { type Placed, type RangeOfRows, RULER_PX, type Scene } from "../scene";
+import { chip } from "./chip";
+import { drawMarks } from "./marks";
 
 /** No more arrows than this are drawn. */
 const ARROWS_MAX = 200;
@@ -26,45 +28,6 @@ export function drawOverlay(scene: Scene, lines: readonly Placed[]): void {
   for (const { from, to } of arrows.slice(0, ARROWS_MAX)) arrow(scene, rows, from, to);
   if (range) drawRange(scene, range, lines);
   drawMarks(scene, marks);
-}
-
-/** Lines at the marks, numbered in their order, each with its distance to the one before. */
-function drawMarks(scene: Scene, marks: readonly number[]): void {
-  const { context, width, height, scale } = scene;
-  const { theme } = scene.colours;
-  const inOrder = [...marks].sort((one, other) => one - other);
-  for (const [at, mark] of inOrder.entries()) {
-    const x = scale.x(mark);
-    if (x < 0 || x > width) continue;
-    context.fillStyle = theme.accent;
-    context.fillRect(Math.round(x), RULER_PX - 14, 1, height);
-    context.beginPath();
-    context.moveTo(x - 5, RULER_PX - 18);
-    context.lineTo(x + 6, RULER_PX - 18);
-    context.lineTo(x + 0.5, RULER_PX - 8);
-    context.fill();
-    if (inOrder.length === 1) continue;
-    const before = inOrder[at - 1];
-    const distance = before === undefined ? "" : ` +${formatNs(Math.round(mark - before))}`;
-    chip(scene, `${at + 1}${distance}`, x + 8, RULER_PX - 19);
-  }
-}
-
-const CHIP_PX = 15;
-
-/** A few words on a ground of their own, from `x` on, or up to it where there is no room to its right. */
-function chip(scene: Scene, words: string, x: number, top: number): void {
-  const { context, width } = scene;
-  const { theme } = scene.colours;
-  context.font = theme.font;
-  const wide = context.measureText(words).width + 8;
-  const left = Math.max(0, x + wide > width ? x - wide - 16 : x);
-  context.fillStyle = theme.accent;
-  context.fillRect(left, top, wide, CHIP_PX);
-  context.fillStyle = theme.ground;
-  context.textBaseline = "middle";
-  context.textAlign = "left";
-  context.fillText(words, left + 4, top + CHIP_PX / 2 + 0.5);
 }
 
 /** The parts of a collective: boxes where they are seen, and a band from each to the next one below. */

@@ -15,7 +15,7 @@ import type { Compared } from "./asked";
 import { Milliseconds } from "./Milliseconds";
 import { type MeanOfRun, meanOf, type TrendRow, trendColumns, trendOf } from "./trend";
 
-/** So many runs are read without being asked for. */
+/** At most this number of runs is read without being asked for. */
 const FEW = 8;
 
 /** The mean steps of all runs, where there are more than two: in the order in which they were opened. */

@@ -1,5 +1,6 @@
 import type { TimelineController } from "./controller";
 import { ListView } from "./ListView";
+import { Marks } from "./Marks";
 import { type PanelPlace, place } from "./panel_place";
 import { RangeSums } from "./RangeSums";
 import { SliceView } from "./SliceView";
@@ -8,6 +9,7 @@ const TABS = [
   ["slice", "Slice"],
   ["range", "Range"],
   ["list", "List"],
+  ["marks", "Marks"],
 ] as const;
 export type PanelTab = (typeof TABS)[number][0];
 
@@ -68,6 +70,7 @@ export function Panel({ controller, tab, onTab }: Props) {
         {tab === "slice" && <SliceView controller={controller} />}
         {tab === "range" && <RangeSums controller={controller} />}
         {tab === "list" && <ListView controller={controller} />}
+        {tab === "marks" && <Marks controller={controller} />}
       </div>
     </section>
   );

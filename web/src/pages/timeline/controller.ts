@@ -5,6 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { arrowsOf } from "../../canvas/flows";
 import { joinedOf } from "../../canvas/joined";
 import { allGroups, type KeyedGroup, layoutOf } from "../../canvas/layout";
+import { type Mark, toggled } from "../../canvas/marks";
 import { followMinimap } from "../../canvas/minimap_pointer";
 import { spanOf, type TimelineInfo } from "../../canvas/model";
 import { loadOverview } from "../../canvas/overview";
@@ -195,10 +196,10 @@ export class TimelineController {
     if (!timeline) return;
     const { view, pointer_ns } = timeline.motion;
     const time_ns = pointer_ns ?? address.at.peek()?.start_ns ?? (view.start_ns + view.end_ns) / 2;
-    const marks = address.marks.peek();
-    const reach = timeline.scale.ns_per_px * 4;
-    const others = marks.filter((mark) => Math.abs(mark - time_ns) > reach);
-    const next = others.length < marks.length ? others : [...marks, Math.max(Math.round(time_ns), 0)];
-    setParams(formatTimeline({ marks: next }), { replace: true });
+    this.setMarks(toggled(address.marks.peek(), time_ns, timeline.scale.ns_per_px * 4));
+  }
+
+  setMarks(marks: readonly Mark[]): void {
+    setParams(formatTimeline({ marks }), { replace: true });
   }
 }
