@@ -1,17 +1,18 @@
 // Draws a frame: the rows with the ruler above them, and the minimap.
 
 import { Colours } from "./colours";
-import { clipped } from "./draw/clipped";
-import { drawCounters } from "./draw/counters";
+import { drawFrame } from "./draw/frame";
 import { drawMinimap, type MinimapScene } from "./draw/minimap";
-import { drawNames } from "./draw/names";
-import { drawOverlay } from "./draw/overlay";
-import { drawGround, drawHeaders, drawRuler } from "./draw/ruler";
+import type { Pen } from "./draw/pen";
+import { drawStripShapes } from "./draw/strip_shapes";
 import { Strips } from "./draw/strips";
 import { type Measure, remembering } from "./labels";
-import { type Placed, RULER_PX, type Scene } from "./scene";
+import type { Placed, Scene } from "./scene";
 import type { Elements } from "./surface";
 import { readTheme } from "./theme";
+
+/** What a frame shows, apart from where it is drawn. */
+export type Frame = Omit<Scene, "context" | "colours">;
 
 export class Renderer {
   private readonly context: CanvasRenderingContext2D;
@@ -42,31 +43,19 @@ export class Renderer {
   }
 
   /** Draws the lines that are on the screen. `generation` changes whenever tiles have come. */
-  drawRows(frame: Omit<Scene, "context" | "colours">, lines: readonly Placed[], generation: number): void {
-    const { context, colours, strips, measure } = this;
+  drawRows(frame: Frame, lines: readonly Placed[], generation: number): void {
+    const { context, colours, strips } = this;
     const scene: Scene = { ...frame, context, colours };
-    const { width, height, ratio, pinnedBottom } = scene;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawGround(scene);
-    const pinned = lines.filter(({ line }) => line.isPinned);
-    const others = lines.filter(({ line }) => !line.isPinned);
+    context.setTransform(scene.ratio, 0, 0, scene.ratio, 0, 0);
     strips.make(scene, lines, generation);
-    const drawLines = (lines: readonly Placed[]) => {
-      strips.draw(scene, lines);
-      drawCounters(scene, lines);
-      drawNames(scene, lines, measure);
-    };
-    clipped(context, pinnedBottom, height, width, () => {
-      drawHeaders(scene, others);
-      drawLines(others);
-    });
-    clipped(context, RULER_PX, pinnedBottom, width, () => drawLines(pinned));
-    if (pinned.length > 0) {
-      context.fillStyle = colours.theme.faint;
-      context.fillRect(0, pinnedBottom - 1, width, 1);
-    }
-    drawRuler(scene, measure);
-    drawOverlay(scene, lines);
+    drawFrame(scene, lines, this.measure, (lines) => strips.draw(context, scene, lines));
+  }
+
+  /** Draws the same with another pen, in shapes and texts alone. */
+  drawWith(pen: Pen, frame: Frame, lines: readonly Placed[]): void {
+    const scene: Scene = { ...frame, context: pen, colours: this.colours };
+    const measure = (text: string) => pen.measureText(text).width;
+    drawFrame(scene, lines, measure, (lines) => drawStripShapes(scene, lines));
   }
 
   drawMinimap(frame: Omit<MinimapScene, "context" | "width" | "height" | "theme">, ratio: number): void {

@@ -1,6 +1,7 @@
 // Everything that one frame is drawn from.
 
 import type { Colours } from "./colours";
+import type { Pen } from "./draw/pen";
 import type { Joined } from "./joined";
 import type { Layout, Line } from "./layout";
 import { linesBetween } from "./layout";
@@ -41,7 +42,7 @@ export interface Emphasis {
 }
 
 export interface Scene {
-  readonly context: CanvasRenderingContext2D;
+  readonly context: Pen;
   readonly width: number;
   readonly height: number;
   readonly ratio: number;

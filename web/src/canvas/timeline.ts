@@ -2,11 +2,12 @@
 // called back.
 
 import { type DataSource, TimelineData } from "./data";
+import type { Pen } from "./draw/pen";
 import { type Hit, hitIn } from "./hit";
 import type { Layout, Line } from "./layout";
 import type { CounterPart } from "./model";
 import { Motion } from "./motion";
-import { Renderer } from "./renderer";
+import { type Frame, Renderer } from "./renderer";
 import type { Emphasis, Placed, StepBand } from "./scene";
 import { type Elements, Surface } from "./surface";
 import { levelOf, Scale, type Span } from "./view";
@@ -182,18 +183,30 @@ export class Timeline {
   }
 
   private paint(): void {
-    const { data, emphasis, level, lines, motion, scale, steps, zero_ns } = this;
-    const { width, height, ratio, pinnedBottom } = this.surface;
+    const { data, emphasis, level, lines, motion, steps } = this;
     const rows = rowsOf(lines, (line) => line.kind !== "counter");
-    const pieces = new Map(rows.map((row) => [row, data.pieces(row, motion.view, level)]));
-    const { counters, generation } = data;
-    const frame = { width, height, ratio, scale, level, pinnedBottom, pieces, counters, steps, zero_ns, emphasis };
-    this.renderer.drawRows(frame, lines, generation);
+    const { ratio } = this.surface;
+    this.renderer.drawRows(this.frameOf(lines), lines, data.generation);
     const { span, hits, busy } = this;
     const { marks, range } = emphasis;
     this.renderer.drawMinimap({ span, view: motion.view, steps, marks, range, hits, busy }, ratio);
     this.request(lines, rows, level);
     this.notifyLines(lines);
+  }
+
+  private frameOf(lines: readonly Placed[]): Frame {
+    const { data, emphasis, level, motion, scale, steps, zero_ns } = this;
+    const { width, height, ratio, pinnedBottom } = this.surface;
+    const rows = rowsOf(lines, (line) => line.kind !== "counter");
+    const pieces = new Map(rows.map((row) => [row, data.pieces(row, motion.view, level)]));
+    const { counters } = data;
+    return { width, height, ratio, scale, level, pinnedBottom, pieces, counters, steps, zero_ns, emphasis };
+  }
+
+  /** Draws what is on the screen with another pen. */
+  drawWith(pen: Pen): void {
+    const { lines } = this;
+    this.renderer.drawWith(pen, this.frameOf(lines), lines);
   }
 
   private request(lines: readonly Placed[], rows: readonly number[], level: number): void {

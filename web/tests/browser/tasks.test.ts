@@ -156,6 +156,58 @@ describe.each(STRANGE.length > 0 ? STRANGE : [TRACE])("%s", (input) => {
     await page.keyboard.press("Escape");
   });
 
+  test("the same picture in shapes and texts: two clicks", async () => {
+    const { page, context } = watched;
+    await toPage("Timeline");
+    const save = async (name: string) => {
+      await page.getByText("Export", { exact: true }).click();
+      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+      await page.keyboard.press("Escape");
+      return readFileSync(await file.path());
+    };
+    const pixels = await save("Picture of what is shown");
+    const shapes = await save("The same in shapes and texts");
+    const text = shapes.toString();
+    const labels = await page.locator(".timeline-label .timeline-name").allTextContents();
+    const { isWrong, texts } = await page.evaluate((text) => {
+      const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+      const texts = [...parsed.querySelectorAll("text")].map((each) => each.textContent ?? "");
+      return { isWrong: parsed.querySelector("parsererror") !== null, texts };
+    }, text);
+    expect(isWrong).toBe(false);
+    expect(labels.length).toBeGreaterThan(2);
+    expect(labels.filter((label) => !texts.includes(label))).toEqual([]);
+    expect(texts.some((each) => / ms$| µs$/.test(each))).toBe(true);
+    // Both look the same, but for the edges of letters: drawn at one size, few pixels differ much.
+    const other = await context.newPage();
+    const differing = await other.evaluate(
+      async (sources) => {
+        const images = await Promise.all(
+          sources.map(async (source) => {
+            const image = new Image();
+            image.src = source;
+            await image.decode();
+            return image;
+          }),
+        );
+        const [width, height] = [images[0]?.naturalWidth ?? 0, images[0]?.naturalHeight ?? 0];
+        const [one, two] = images.map((image) => {
+          const context = new OffscreenCanvas(width, height).getContext("2d");
+          context?.drawImage(image, 0, 0, width, height);
+          return context?.getImageData(0, 0, width, height).data ?? new Uint8ClampedArray();
+        });
+        let count = 0;
+        for (let at = 0; at < width * height * 4; at++) {
+          if (at % 4 < 3 && Math.abs((one?.[at] ?? 0) - (two?.[at] ?? 0)) > 60) count++;
+        }
+        return count / (width * height * 3);
+      },
+      [`data:image/png;base64,${pixels.toString("base64")}`, `data:image/svg+xml;base64,${shapes.toString("base64")}`],
+    );
+    await other.close();
+    expect(differing).toBeLessThan(0.03);
+  });
+
   test("the timeline fills the window, and its panel goes where a person wants it", async () => {
     const { page } = watched;
     await toPage("Timeline");

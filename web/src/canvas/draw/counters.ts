@@ -36,6 +36,17 @@ export function sampleAt(times: readonly number[], time_ns: number): number {
   return low - 1;
 }
 
+type Point = readonly [x: number, y: number];
+
+/** A path along points. */
+function trace(context: Scene["context"], points: readonly Point[]): void {
+  context.beginPath();
+  points.forEach(([x, y], at) => {
+    if (at === 0) context.moveTo(x, y);
+    else context.lineTo(x, y);
+  });
+}
+
 export function drawCounters(scene: Scene, lines: readonly Placed[]): void {
   const { context, scale, width, colours } = scene;
   const { theme } = colours;
@@ -49,39 +60,39 @@ export function drawCounters(scene: Scene, lines: readonly Placed[]): void {
     const zero = y(0);
 
     const first = Math.max(sampleAt(part.time_ns, scale.view.start_ns), 0);
-    const path = new Path2D();
-    const band = new Path2D();
+    const points: Point[] = [];
+    const bands: [x: number, top: number, height: number][] = [];
     let x = 0;
     let last = part.time_ns.length;
     for (let at = first; at < part.time_ns.length; at++) {
       x = Math.min(Math.max(scale.x(part.time_ns[at] ?? 0), -1), width + 1);
       const value = y(part.last[at] ?? 0);
-      if (at === first) path.moveTo(x, value);
-      else path.lineTo(x, y(part.last[at - 1] ?? 0));
-      path.lineTo(x, value);
+      if (at > first) points.push([x, y(part.last[at - 1] ?? 0)]);
+      points.push([x, value]);
       const highest = y(part.max[at] ?? 0);
       const lowest = y(part.min[at] ?? 0);
-      if (lowest - highest > 1) band.rect(x - 0.5, highest, 1, lowest - highest);
+      if (lowest - highest > 1) bands.push([x, highest, lowest - highest]);
       if ((part.time_ns[at] ?? 0) > scale.view.end_ns) {
         last = at + 1;
         break;
       }
     }
     const end = Math.max(x, width);
-    path.lineTo(end, y(part.last[last - 1] ?? 0));
-    const area = new Path2D(path);
-    area.lineTo(end, zero);
-    area.lineTo(Math.min(Math.max(scale.x(part.time_ns[first] ?? 0), -1), width), zero);
-    area.closePath();
+    points.push([end, y(part.last[last - 1] ?? 0)]);
+    const begin = Math.min(Math.max(scale.x(part.time_ns[first] ?? 0), -1), width);
+    trace(context, [...points, [end, zero], [begin, zero]]);
     context.globalAlpha = 0.22;
     context.fillStyle = theme.accent;
-    context.fill(area);
+    context.fill();
     context.globalAlpha = 0.5;
-    context.fill(band);
+    context.beginPath();
+    for (const [x, top, height] of bands) context.rect(x - 0.5, top, 1, height);
+    context.fill();
     context.globalAlpha = 1;
     context.strokeStyle = theme.accent;
     context.lineWidth = 1;
-    context.stroke(path);
+    trace(context, points);
+    context.stroke();
 
     context.font = theme.font;
     context.textBaseline = "top";

@@ -7,13 +7,13 @@ import type { Placed, Scene } from "../scene";
 import { Scale } from "../view";
 
 /** Room between rows, in CSS pixels. */
-const GAP_PX = 1;
+export const GAP_PX = 1;
 
 /** The part of a row in which it is told that a pixel stands for several slices. */
-const FOOT_PX = 3;
+export const FOOT_PX = 3;
 
 /** From one stripe of a hatch to the next, in CSS pixels. */
-const HATCH_PX = 6;
+export const HATCH_PX = 6;
 
 /** Draws rows of slices; keeps what it can for the next frame. */
 export class Strips {
@@ -58,8 +58,8 @@ export class Strips {
   }
 
   /** Draws rows that were made. */
-  draw(scene: Scene, lines: readonly Placed[]): void {
-    const { context, width } = scene;
+  draw(context: CanvasRenderingContext2D, scene: Scene, lines: readonly Placed[]): void {
+    const { width } = scene;
     context.imageSmoothingEnabled = false;
     for (const { line, top } of lines) {
       const place = line.row === null || line.kind === "counter" ? undefined : this.places.get(line.row);

@@ -12,7 +12,7 @@ import { address } from "./address";
 import type { TimelineController } from "./controller";
 import { OnlyCollectives } from "./OnlyCollectives";
 import { openInPerfetto } from "./perfetto";
-import { savePicture } from "./picture";
+import { savePixels, saveShapes } from "./picture";
 import { TrackFilter } from "./TrackFilter";
 
 interface Props {
@@ -140,7 +140,7 @@ function ExportMenu({ controller }: { controller: TimelineController }) {
     return (
       <Menu label="Export">
         <p>The events of all ranks do not fit into memory. Choose a rank to export its events.</p>
-        <Picture />
+        <Picture controller={controller} />
       </Menu>
     );
   }
@@ -164,15 +164,25 @@ function ExportMenu({ controller }: { controller: TimelineController }) {
         Open in Perfetto
       </button>
       <p class="dim">This gives the trace to ui.perfetto.dev, which reads it in your browser.</p>
-      <Picture />
+      <Picture controller={controller} />
     </Menu>
   );
 }
 
-function Picture() {
+function Picture({ controller }: { controller: TimelineController }) {
+  const name = run.value?.name ?? "timeline";
   return (
-    <button type="button" onClick={() => savePicture(run.value?.name ?? "timeline")}>
-      Picture of what is shown (PNG)
-    </button>
+    <>
+      <p>
+        <button type="button" onClick={() => savePixels(name)}>
+          Picture of what is shown (PNG)
+        </button>
+      </p>
+      <p>
+        <button type="button" onClick={() => saveShapes(name, (pen) => controller.drawWith(pen))}>
+          The same in shapes and texts (SVG)
+        </button>
+      </p>
+    </>
   );
 }

@@ -2,6 +2,7 @@
 // `follow…` functions act on it.
 
 import { computed, effect, signal } from "@preact/signals";
+import type { Pen } from "../../canvas/draw/pen";
 import { arrowsOf } from "../../canvas/flows";
 import { joinedOf } from "../../canvas/joined";
 import { allGroups, type KeyedGroup, layoutOf } from "../../canvas/layout";
@@ -165,6 +166,11 @@ export class TimelineController {
   /** Keeps only the tracks that have this in their names, or in those of their groups. */
   filterTracks(text: string): void {
     setParams(formatTimeline({ tracks: text }), { replace: true });
+  }
+
+  /** Draws what the canvas shows with another pen. */
+  drawWith(pen: Pen): void {
+    this.timeline?.drawWith(pen);
   }
 
   private drag(range: Span, rows: readonly number[], isDone: boolean): void {
