@@ -4,10 +4,9 @@ import type { ErrorBody } from "../../api/types";
 import { isSample, type Slice } from "../../canvas/model";
 import { sliceRows } from "../../canvas/timeline";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
-import { Value } from "../../components/Value";
-import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
 import type { TimelineController } from "./controller";
+import { SliceTable } from "./SliceTable";
 
 /** Slices that are listed. */
 const LIMIT = 200;
@@ -43,48 +42,9 @@ export function ListView({ controller }: { controller: TimelineController }) {
   if (!rows) return <Empty>No row of slices is shown: open a group.</Empty>;
   if (!slices) return <Loading />;
   const nouns = slices.some(isSample) ? "slices and samples" : "slices";
-  const selected = controller.selection.details.value?.slice.id;
-  return (
-    <div class="timeline-rows">
-      <table>
-        <caption class="dim">
-          {slices.length === LIMIT
-            ? `The first ${formatCount(LIMIT)} ${nouns} of what is shown; zoom in for all`
-            : `${formatCount(slices.length)} ${nouns} are shown`}
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">name</th>
-            <th scope="col" class="number">
-              start
-            </th>
-            <th scope="col" class="number">
-              duration
-            </th>
-            <th scope="col">kind</th>
-            <th scope="col">where</th>
-          </tr>
-        </thead>
-        <tbody>
-          {slices.map((slice) => (
-            <tr key={slice.id} aria-current={slice.id === selected ? "true" : undefined}>
-              <th scope="row">
-                <button type="button" class="link" onClick={() => controller.selection.visit(slice)}>
-                  <code>{clipped(slice.name, 300)}</code>
-                </button>
-              </th>
-              <td class="number">
-                <Value unit="ns" value={slice.start_ns} />
-              </td>
-              <td class="number">
-                <Value unit="ns" value={isSample(slice) ? null : slice.dur_ns} />
-              </td>
-              <td>{slice.kind}</td>
-              <td>{controller.rows.name(slice.row)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  const caption =
+    slices.length === LIMIT
+      ? `The first ${formatCount(LIMIT)} ${nouns} of what is shown; zoom in for all`
+      : `${formatCount(slices.length)} ${nouns} are shown`;
+  return <SliceTable controller={controller} slices={slices} caption={caption} />;
 }

@@ -1,4 +1,5 @@
 import type { TimelineController } from "./controller";
+import { Events } from "./Events";
 import { ListView } from "./ListView";
 import { Marks } from "./Marks";
 import { type PanelPlace, place } from "./panel_place";
@@ -8,6 +9,7 @@ import { SliceView } from "./SliceView";
 const TABS = [
   ["slice", "Slice"],
   ["range", "Range"],
+  ["events", "Events"],
   ["list", "List"],
   ["marks", "Marks"],
 ] as const;
@@ -23,7 +25,7 @@ const change = (to: Partial<PanelPlace>) => {
   place.value = { ...place.value, ...to };
 };
 
-/** Beside the canvas: what is selected, the sums of a range, or what is shown as a list. */
+/** Beside the canvas: what is selected, the sums or the events of a range, what is shown as a list, or the marks. */
 export function Panel({ controller, tab, onTab }: Props) {
   const onKeyDown = (event: KeyboardEvent) => {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
@@ -69,6 +71,7 @@ export function Panel({ controller, tab, onTab }: Props) {
       <div id="timeline-panel" role="tabpanel" tabIndex={0} aria-labelledby={`timeline-tab-${tab}`} hidden={isShut}>
         {tab === "slice" && <SliceView controller={controller} />}
         {tab === "range" && <RangeSums controller={controller} />}
+        {tab === "events" && <Events controller={controller} />}
         {tab === "list" && <ListView controller={controller} />}
         {tab === "marks" && <Marks controller={controller} />}
       </div>

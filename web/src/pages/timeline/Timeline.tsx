@@ -31,7 +31,7 @@ export default function TimelinePage() {
 
 interface Tabs {
   readonly tab: PanelTab;
-  readonly onTab: (tab: PanelTab) => void;
+  readonly onTab: (tab: PanelTab | ((now: PanelTab) => PanelTab)) => void;
 }
 
 /** The rows of one version of a run; while they load, those of the version before stay. */
@@ -83,7 +83,8 @@ function Stage({ controller, tab, onTab }: Tabs & { controller: TimelineControll
       controller.attach(elements, {
         focusSearch: () => search.current?.focus(),
         findTrack: () => setFinding(true),
-        showTab: onTab,
+        // Another range does not take away the events of the one before: they become those of the new one.
+        showTab: (next) => onTab((now) => (next === "range" && now === "events" ? now : next)),
       }),
     [controller, onTab],
   );
