@@ -10,6 +10,7 @@ that it takes 20 to 50 ms on one thread, as in a training; ``--steps 400`` is en
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -27,6 +28,7 @@ LONG_STEPS = {
     "trl": 640,
     "accelerate": 1280,
     "torchtune": 1280,
+    "vllm": 256,
 }
 #: In their loops the program steps a profiler, which is ours.
 OPTIONS = {"accelerate": ["--as-torch-profiler"]}
@@ -59,7 +61,8 @@ def steps(framework, words):
     with tempfile.TemporaryDirectory() as folder:
         command = [Path(sys.executable).with_name("stepscope"), "record", *OPTIONS.get(framework, [])]
         command += ["--output", Path(folder) / "run", "--"]
-        command += [sys.executable, JOB, framework, *words]
+        python = os.environ["STEPSCOPE_SERVERS_PYTHON"] if framework == "vllm" else sys.executable
+        command += [python, JOB, framework, *words]
         done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(done.stderr)

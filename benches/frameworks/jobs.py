@@ -240,7 +240,36 @@ def trl():
     )
 
 
+def vllm():
+    # The engine and its worker are in this process.
+    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1")
+    from stepscope import _vllm
+    from transformers import LlamaConfig
+    from vllm import LLM, SamplingParams
+
+    sizes = {"hidden_size": 4 * width, "intermediate_size": 4 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
+    LlamaConfig(
+        architectures=["LlamaForCausalLM"], vocab_size=256, max_position_embeddings=256, **sizes
+    ).save_pretrained("model")
+    options = {"load_format": "dummy", "skip_tokenizer_init": True, "enforce_eager": True, "dtype": "float32"}
+    limits = {"max_model_len": 128, "max_num_seqs": 1, "kv_cache_memory_bytes": 16 << 20}
+    engine = LLM("model", distributed_executor_backend="uni", **options, **limits).llm_engine
+    is_nothing = _vllm._is_nothing
+
+    def switch(is_watched):
+        _vllm._is_nothing = is_nothing if is_watched else lambda scope: False
+
+    clock = Clock(switch)
+    sampling = SamplingParams(max_tokens=100, ignore_eos=True, detokenize=False)
+    for number in range(steps // 100):
+        engine.add_request(str(number), {"prompt_token_ids": [3] * 8}, sampling)
+        while engine.has_unfinished_requests():
+            engine.step()
+            clock.step_ended()
+    return clock.steps
+
+
 jobs = {"transformers": transformers, "trl": trl, "lightning": lightning, "deepspeed": deepspeed}
-jobs |= {"accelerate": accelerate, "torchtune": torchtune}
+jobs |= {"accelerate": accelerate, "torchtune": torchtune, "vllm": vllm}
 found = jobs[framework]()
 print(json.dumps([statistics.median(found[is_watched]) for is_watched in (False, True)]))

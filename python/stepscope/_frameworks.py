@@ -16,6 +16,9 @@ _FRAMEWORKS = {
     "lightning.pytorch": ("lightning", "watch_trainers"),
     "pytorch_lightning": ("lightning", "watch_trainers"),
     "ray.train.v2.api.data_parallel_trainer": ("ray", "watch_trainers"),
+    "vllm.v1.worker.gpu_worker": ("_vllm", "label_iterations"),
+    "vllm.v1.utils": ("_vllm", "label_phases"),
+    "sglang.srt.utils.nvtx_utils": ("_sglang", "label_ranges"),
 }
 
 

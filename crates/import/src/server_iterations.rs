@@ -23,6 +23,8 @@ fn of_vllm(name: &str) -> Option<Iteration> {
     let (context, generation) = rest.split_once("_generation_")?;
     let (context, generation) = (requests_and_tokens(context)?, requests_and_tokens(generation)?);
     let kind = match (context.0, generation.0) {
+        // Requests that have ended are forgotten; the model does not run.
+        (0, 0) => return None,
         (_, 0) => IterationKind::Prefill,
         (0, _) => IterationKind::Decode,
         _ => IterationKind::Mixed,
@@ -42,13 +44,13 @@ fn requests_and_tokens(text: &str) -> Option<(i64, i64)> {
 }
 
 /// SGLang. A pass of the model by its mode, such as `step[EXTEND bs=2 toks=4096]`, `step[DECODE bs=16]`,
-/// `step[MIXED bs=2 c=1 g=1 c_sq=5 g_sq=1]`, `step[TARGET_VERIFY bs=4]`. What the draft's model does besides,
-/// `step[DRAFT_EXTEND bs=4]`, is a part of an iteration.
+/// `step[MIXED bs=2 c=1 g=1 c_sq=5 g_sq=1]`, `step[VERIFY bs=4]`, which is `step[TARGET_VERIFY bs=4]` in other releases. What
+/// the draft's model does besides, `step[DRAFT bs=4]` or `step[DRAFT_EXTEND bs=4]`, is a part of an iteration.
 fn of_sglang(name: &str) -> Option<Iteration> {
     let (mode, sizes) = name.strip_prefix("step[")?.strip_suffix(']')?.split_once(' ')?;
     let is_mode = mode.starts_with(|first: char| first.is_ascii_uppercase())
         && mode.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-    if !is_mode || mode.starts_with("DRAFT_") || !sizes.starts_with("bs=") {
+    if !is_mode || mode == "DRAFT" || mode.starts_with("DRAFT_") || !sizes.starts_with("bs=") {
         return None;
     }
     let size = |key: &str| {
@@ -59,12 +61,14 @@ fn of_sglang(name: &str) -> Option<Iteration> {
         "EXTEND" => Some(IterationKind::Prefill),
         "DECODE" => Some(IterationKind::Decode),
         "MIXED" => Some(IterationKind::Mixed),
-        "TARGET_VERIFY" => Some(IterationKind::Verify),
+        "VERIFY" | "TARGET_VERIFY" => Some(IterationKind::Verify),
         _ => None,
     };
     let requests = size("bs")?;
     let of_both = || size("c_sq")?.checked_add(size("g_sq")?);
-    Some(Iteration { kind, requests: Some(requests), tokens: size("toks").or_else(of_both) })
+    // Each request is continued by one token.
+    let of_decode = || (mode == "DECODE").then_some(requests);
+    Some(Iteration { kind, requests: Some(requests), tokens: size("toks").or_else(of_both).or_else(of_decode) })
 }
 
 /// Digits alone: no sign.
@@ -90,11 +94,13 @@ mod tests {
             ("execute_context_0(0)_generation_7(7)", "decode 7 7"),
             ("execute_519_context_2(sq512sk512sqsq131072sqsk131072)_generation_7(sq7sk900sqsq7sqsk900)", "mixed 9 519"),
             ("execute_new_2_cached_7", "- 9 -"),
-            ("step[DECODE bs=16]", "decode 16 -"),
-            ("step[DECODE bs=2 g_sqsq=2 g_sqsk=30 g_sk=30]", "decode 2 -"),
+            ("step[DECODE bs=16]", "decode 16 16"),
+            ("step[DECODE bs=2 g_sqsq=2 g_sqsk=30 g_sk=30]", "decode 2 2"),
             ("step[EXTEND bs=2 toks=4096]", "prefill 2 4096"),
             ("step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12]", "mixed 2 6"),
             ("step[TARGET_VERIFY bs=4]", "verify 4 -"),
+            ("step[VERIFY bs=4]", "verify 4 -"),
+            ("step[EXTEND bs=2 toks=28 c=2 c_sq=28 forward_id=7]", "prefill 2 28"),
             ("step[IDLE bs=0]", "- 0 -"),
         ] {
             assert_eq!(line(name).as_deref(), Some(expected), "{name}");
@@ -104,6 +110,7 @@ mod tests {
     #[test]
     fn other_labels_are_none() {
         for name in [
+            "execute_context_0(0)_generation_0(0)",
             "execute_context_2(512)_generation_x(7)",
             "execute_context_2_generation_7",
             "execute_context_2(sq)_generation_7(7)",
@@ -113,6 +120,8 @@ mod tests {
             "execute_new_2_cached_",
             "execute_",
             "step[DRAFT_EXTEND bs=4]",
+            "step[DRAFT bs=4]",
+            "step[DRAFT_LOOP raw_bs=3 bs=4 topk=1]",
             "step[DECODE bs=]",
             "step[ bs=4]",
             "step[3]",

@@ -7,7 +7,7 @@ mod ui_ranks;
 
 use crate::checkout::{build, built, cargo, root, target};
 use crate::child;
-use crate::python_env::PythonEnv;
+use crate::python_env::{PythonEnv, SERVERS_PYTHON};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -34,7 +34,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
 fn script(name: &str, arguments: &[String]) -> Result<(), String> {
     let environment = if name == "frameworks" { PythonEnv::with_frameworks() } else { PythonEnv::ready() }?;
     environment.install_stepscope(&[])?;
-    child::run(environment.command("python").arg(format!("benches/{name}.py")).args(arguments))
+    let mut command = environment.command("python");
+    command.arg(format!("benches/{name}.py")).args(arguments);
+    if name == "frameworks" {
+        command.env(SERVERS_PYTHON, PythonEnv::with_servers()?.program("python"));
+    }
+    child::run(&mut command)
 }
 
 /// Questions in SQL, in our program and in DuckDB.

@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 
 const REQUIREMENTS: &str = "python/requirements-dev.txt";
 const FRAMEWORKS: &str = "python/requirements-frameworks.txt";
+const SERVERS: &str = "python/requirements-servers.txt";
+/// Names the Python of the environment with inference servers to tests and benches.
+pub(crate) const SERVERS_PYTHON: &str = "STEPSCOPE_SERVERS_PYTHON";
 const WHEELS: &str = "target/python";
 
 /// Pythons that PyTorch has packages for at the pinned version come first; 3.9 gets an older one.
@@ -31,15 +34,23 @@ impl PythonEnv {
 
     /// One beside it with frameworks that use PyTorch, which finds everything else in the first one.
     pub(crate) fn with_frameworks() -> Result<Self, String> {
-        let base = Self::ready()?;
-        let mut folder = base.folder.clone().into_os_string();
-        folder.push("-frameworks");
-        let environment = Self { folder: folder.into(), requirements: FRAMEWORKS };
-        environment.made(|environment| {
-            let packages = base.packages()?;
+        Self::beside(&[Self::ready()?], "frameworks", FRAMEWORKS)
+    }
+
+    /// One beside both with inference servers, which finds everything else in them.
+    pub(crate) fn with_servers() -> Result<Self, String> {
+        Self::beside(&[Self::ready()?, Self::with_frameworks()?], "servers", SERVERS)
+    }
+
+    /// One beside the first of `bases`, with what a list has of its own.
+    fn beside(bases: &[Self], name: &str, requirements: &'static str) -> Result<Self, String> {
+        let mut folder = bases[0].folder.clone().into_os_string();
+        folder.push(format!("-{name}"));
+        Self { folder: folder.into(), requirements }.made(|environment| {
+            let packages: Result<Vec<_>, _> = bases.iter().rev().map(Self::packages).collect();
+            let lines: String = packages?.iter().map(|packages| format!("{}\n", packages.display())).collect();
             let link = environment.packages()?.join("stepscope-base.pth");
-            std::fs::write(&link, format!("{}\n", packages.display()))
-                .map_err(|error| format!("cannot write {}: {error}", link.display()))
+            std::fs::write(&link, lines).map_err(|error| format!("cannot write {}: {error}", link.display()))
         })
     }
 
@@ -65,10 +76,15 @@ impl PythonEnv {
         Ok(self)
     }
 
+    /// Where `program` of the environment lies.
+    pub(crate) fn program(&self, program: &str) -> PathBuf {
+        self.folder.join("bin").join(program)
+    }
+
     /// `program` of the environment, to be run in the checkout.
     pub(crate) fn command(&self, program: &str) -> Command {
         let programs = self.folder.join("bin");
-        let mut command = Command::new(programs.join(program));
+        let mut command = Command::new(self.program(program));
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(programs).chain(std::env::split_paths(&inherited));
         command.current_dir(root()).env("VIRTUAL_ENV", &self.folder).env_remove("PYTHONHOME").env_remove("PYTHONPATH");
@@ -112,7 +128,9 @@ impl PythonEnv {
     fn install_requirements(&self) -> Result<(), String> {
         println!("\nInstalling what {} lists; the first time, PyTorch is a download of a few GB.", self.requirements);
         let install = ["install", "--no-compile", "--progress-bar=off", "--requirement", self.requirements];
-        child::run(self.pip().args(install))
+        // What the servers' packages ask for does not fit the PyTorch that is tested: that list is whole.
+        let alone = if self.requirements == SERVERS { &["--no-deps"][..] } else { &[] };
+        child::run(self.pip().args(install).args(alone))
             .map_err(|error| format!("{error}\nhint: is there a network, and room for 6 GB on the disk?"))
     }
 }

@@ -10,7 +10,7 @@ mod summary;
 mod web;
 
 use crate::checkout::{built, cargo, root};
-use crate::python_env::PythonEnv;
+use crate::python_env::{PythonEnv, SERVERS_PYTHON};
 use crate::{child, tidy};
 pub(crate) use counts::Counts;
 use counts::{cargo_counts, pytest_counts};
@@ -239,14 +239,11 @@ fn crate_names() -> Result<Vec<String>, String> {
 }
 
 fn python() -> Result<Outcome, String> {
-    let outcome = pytest(&PythonEnv::ready()?, "tests/python", "")?;
-    Ok(match outcome {
-        Outcome::Built(mut tests) => {
-            tests.command.env("STEPSCOPE_SQL", sql::built()?);
-            Outcome::Built(tests)
-        }
-        done @ Outcome::Done(_) => done,
-    })
+    let mut outcome = pytest(&PythonEnv::ready()?, "tests/python", "")?;
+    if let Outcome::Built(tests) = &mut outcome {
+        tests.command.env("STEPSCOPE_SQL", sql::built()?);
+    }
+    Ok(outcome)
 }
 
 /// The tests that start no program, and take no ten seconds.
@@ -254,9 +251,14 @@ fn python_in_process() -> Result<Outcome, String> {
     pytest(&PythonEnv::ready()?, "tests/python", "not slow and not starts_programs")
 }
 
-/// Jobs of frameworks that use PyTorch.
+/// Jobs of frameworks that use PyTorch, and inference servers.
 fn frameworks() -> Result<Outcome, String> {
-    pytest(&PythonEnv::with_frameworks()?, "tests/frameworks", "")
+    let servers = PythonEnv::with_servers()?;
+    let mut outcome = pytest(&PythonEnv::with_frameworks()?, "tests/frameworks", "")?;
+    if let Outcome::Built(tests) = &mut outcome {
+        tests.command.env(SERVERS_PYTHON, servers.program("python"));
+    }
+    Ok(outcome)
 }
 
 /// Runs the tests in a folder with these marks, all without any.
