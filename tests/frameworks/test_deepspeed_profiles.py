@@ -23,10 +23,8 @@ def one_process():
 def profiled(tmp_path_factory):
     """For each model a run, and what the flops profiler counted."""
     folder = tmp_path_factory.mktemp("flops")
-    told = {
-        model: runs.execute(sys.executable, PROGRAM, "flops", model, folder / model) for model in ("small", "llama")
-    }
-    return {model: (folder / model, json.loads(of.stdout.splitlines()[-1])) for model, of in told.items()}
+    told = runs.execute(*runs.forked(PROGRAM, "flops", folder))
+    return {model: (folder / model, counted) for model, counted in json.loads(told.stdout.splitlines()[-1]).items()}
 
 
 @pytest.mark.slow
@@ -114,7 +112,7 @@ def test_collectives_have_the_counts_and_rates_of_the_comms_logger(tmp_path, mon
 @pytest.mark.slow
 def test_phases_take_what_the_timers_say(tmp_path):
     run = tmp_path / "run"
-    told = runs.stepscope("record", "-o", run, "--", sys.executable, PROGRAM, "timers", env=one_process())
+    told = runs.stepscope("record", "-o", run, "--", *runs.forked(PROGRAM, "timers"), env=one_process())
     lines = re.findall(r"time \(ms\) \| fwd: ([\d.]+) \| bwd: ([\d.]+) .*\| step: ([\d.]+)", told.stdout + told.stderr)
     assert len(lines) == 7
     labels = [row for row in runs.rows(run) if row["kind"] == "label"]

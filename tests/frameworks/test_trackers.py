@@ -75,7 +75,10 @@ def test_mlflow(tmp_path):
 
 def test_clearml(tmp_path):
     pytest.importorskip("clearml")
-    run_example(tmp_path, "clearml_log", CLEARML_CACHE_DIR=tmp_path / "cache", CLEARML_LOG_LEVEL="ERROR")
+    # It forks while a thread of its own starts git, and then waits for that thread for five minutes: the fork has the pipe.
+    (tmp_path / "clearml.conf").write_text("sdk { development { report_use_subprocess: false } }")
+    changes = {"CLEARML_CONFIG_FILE": tmp_path / "clearml.conf", "CLEARML_CACHE_DIR": tmp_path / "cache"}
+    run_example(tmp_path, "clearml_log", CLEARML_LOG_LEVEL="ERROR", **changes)
     stored = [path for path in tmp_path.rglob("*") if "stepscope-" in path.name or path.suffix == ".zip"]
     assert stored, sorted(tmp_path.rglob("*"))
 

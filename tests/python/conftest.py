@@ -19,8 +19,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if STARTS_PROGRAMS & {*item.fixturenames, *vars(item.module)}:
             item.add_marker("starts_programs")
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    runs.put_slow_files_first(items)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,12 @@ PROGRAMS = Path(__file__).with_name("programs")
 FORKSERVER = Path(__file__).with_name("forkserver.py")
 
 
+def put_slow_files_first(items):
+    """Puts tests in files with slow ones before others: at the end, no processor waits for such a file."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def environment(**changes):
     """This environment without what would change a recording; a change of None takes a variable away."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}

@@ -57,10 +57,14 @@ def llama():
     return LlamaForCausalLM(config), (torch.arange(32).reshape(2, 16),)
 
 
-def flops(name, run):
+def flops(folder):
+    """Records each model into a run of its name; what the flops profiler counted by name."""
+    return {make.__name__: flops_of(*make(), f"{folder}/{make.__name__}") for make in (small, llama)}
+
+
+def flops_of(model, arguments, run):
     from stepscope.profiler import profile
 
-    model, arguments = {"small": small, "llama": llama}[name]()
     with profile(run=run, record_shapes=True):
         out = model(*arguments)
         (out if torch.is_tensor(out) else out.logits).sum().backward()
