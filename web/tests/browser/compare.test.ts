@@ -448,6 +448,28 @@ test("three runs have a trend: the mean step of each, and a column leads to the 
   await all.stop();
 });
 
+test("many runs are read when it is asked for, and nothing sticks out at 400 pixels", async () => {
+  const paths = Array.from({ length: 9 }, (_, nth) => {
+    const path = join(folder, `${"a_long_name_of_a_run_".repeat(4)}${nth}.json`);
+    writeFileSync(path, traceOf([1000 + 100 * nth, 1010 + 100 * nth], "gemm"));
+    return path;
+  });
+  const many = await view(paths);
+  const { page, close } = await open(browser, at(many.url, "compare"), { viewport: { width: 400, height: 800 } });
+  await settled(page);
+  const region = page.getByRole("region", { name: "All runs" });
+  expect(await region.getByRole("table").count()).toBe(0);
+  await region.getByRole("link", { name: "Read all 9 runs" }).click();
+  await region.getByText("Click a column to compare").waitFor();
+  expect(await region.getByRole("button", { name: /^run \d/ }).count()).toBe(9);
+  const rows = await cellsOf(page, "Mean steps of all runs");
+  expect(rows.map(([, mean]) => mean)).toEqual(paths.map((_, nth) => `${(1.005 + 0.1 * nth).toFixed(6)}`));
+  const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  expect(content).toBeLessThanOrEqual(room ?? 0);
+  await close();
+  await many.stop();
+});
+
 test("two runs have no trend", async () => {
   const { page, close } = await open(browser, at(server.url, "compare"));
   await settled(page);
