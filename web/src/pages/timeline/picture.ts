@@ -64,6 +64,11 @@ export function saveShapes(name: string, draw: (pen: Pen) => void): void {
 }
 
 function drawLabels(pen: Pen, { stage, around }: Stage): void {
+  const labels = stage.querySelector<HTMLElement>(".timeline-labels");
+  if (!labels) return;
+  const { left, top, width, height } = labels.getBoundingClientRect();
+  pen.fillStyle = getComputedStyle(labels).backgroundColor;
+  pen.fillRect(left - around.left, top - around.top, width, height);
   for (const label of stage.querySelectorAll<HTMLElement>(".timeline-label")) drawLabel(pen, label, around);
 }
 
