@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, SliceId, SliceKind, Trace};
+use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Iteration, SliceId, SliceKind, Step, Trace};
 
 /// Devices that work for less are not judged.
 const LEAST_WORK_NS: i64 = 1_000_000;
@@ -102,6 +102,15 @@ impl<'a> Facts<'a> {
             loops: OnceCell::new(),
             step_operators: OnceCell::new(),
             step_calls: OnceCell::new(),
+        }
+    }
+
+    /// Says that steps are to be compared with one another, which a server's passes are not.
+    pub(super) fn steps_are_alike(&self) -> Result<(), Lacks> {
+        let is_pass = |step: &Step| step.iteration != Iteration::default();
+        match self.selection.steps(self.trace).any(is_pass) {
+            true => Err(Lacks("steps are passes of a server, each of as much work as was asked for")),
+            false => Ok(()),
         }
     }
 

@@ -25,6 +25,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
+    facts.steps_are_alike()?;
     // How long a cut step would have taken is not known.
     let steps: Vec<&Step> = facts.selection.steps(facts.trace).filter(|step| step.is_complete).collect();
     // Several processes of a rank can run steps; each has a first one.
@@ -70,6 +71,7 @@ fn of_process(facts: &Facts, steps: &[&Step]) -> Option<Advice> {
 #[cfg(test)]
 mod tests {
     use crate::advice::tests::{check, drawn_ms};
+    use stepscope_trace::{Iteration, IterationKind};
 
     #[test]
     fn a_first_step_half_as_long_again_as_the_median_is_said() {
@@ -87,5 +89,14 @@ mod tests {
         cut.steps[2..].iter_mut().for_each(|step| step.is_complete = false);
         check(&cut, "step.first", &[]);
         check(&drawn_ms("rank 0 step 0000011"), "step.first", &[]);
+    }
+
+    #[test]
+    fn a_server_that_reads_a_request_in_first_has_no_long_first_step() {
+        let mut trace = drawn_ms("rank 0 step 00000111222333");
+        let decode = Iteration { kind: Some(IterationKind::Decode), requests: Some(1), tokens: Some(1) };
+        let prefill = Iteration { kind: Some(IterationKind::Prefill), tokens: Some(512), ..decode };
+        trace.steps.iter_mut().zip([prefill, decode, decode, decode]).for_each(|(step, pass)| step.iteration = pass);
+        check(&trace, "step.first", &[]);
     }
 }

@@ -28,6 +28,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
+    facts.steps_are_alike()?;
     let mut loops = facts.loops()?.iter().filter(|of| of.steps.len() >= WARM_UP + LEAST_STEPS).peekable();
     if loops.peek().is_none() {
         return Err(Lacks("fewer than 22 complete steps"));
