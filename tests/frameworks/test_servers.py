@@ -52,7 +52,7 @@ class Server:
             return answer.read()
 
     def generate(self, words, tokens):
-        """Have ``tokens`` made from a prompt of so many words; gives how many of it the server read in."""
+        """Have ``tokens`` made from a prompt of ``words`` words; gives how many tokens the server read in and made."""
         prompt = " ".join(f"w{11 * words + 3 + word}" for word in range(words))
         path, body, usage = self._generate(prompt, tokens)
         usage = usage(json.loads(self.post(path, body)))
