@@ -29,7 +29,7 @@ fn passes_of_the_model_are_steps_that_say_what_they_compute() {
         label("step[DECODE bs=2]", 20, 3),
     ];
     let trace = of_events(&labels.each_ref().map(String::as_str));
-    let expected = ["0+8000 prefill, 2, 4096", "16000+2000 verify, 2, -", "20000+3000 decode, 2, -"];
+    let expected = ["0+8000 prefill, 2, 4096", "16000+2000 verify, 2, -", "20000+3000 decode, 2, 2"];
     assert_eq!(steps(&trace), expected);
     let labels = [label("execute_context_1(7)_generation_2(2)", 5, 4), label("execute_new_0_cached_3", 12, 1)];
     let trace = of_events(&labels.each_ref().map(String::as_str));
