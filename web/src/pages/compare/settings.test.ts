@@ -9,7 +9,7 @@ const ALL = { a: { run: 0, rank: null }, b: { run: 1, rank: null } };
 const told = (settings: readonly Settings["same"][number][]) =>
   settings.map(({ words, before, now }) => `${words}: ${before} | ${now}`);
 
-test("what differs, what only one says and what is the same are told apart", () => {
+test("what differs, what only one says and what is the same are three lists", () => {
   const rows = [
     row("GPU", "A100", "V100"),
     row("torch_version", "2.6.0", "2.6.0"),
