@@ -1,6 +1,7 @@
 // What the server has of the window that is shown: tiles of slices, and values of counters.
 
 import { CounterLoader, type FetchCounters } from "./counter_loader";
+import { type FetchItems, ItemLoader, isMade } from "./item_loader";
 import type { CounterPart } from "./model";
 import type { Piece } from "./paint";
 import { piecesOf } from "./pieces";
@@ -14,6 +15,9 @@ const STORE_BYTES = 192 * 1024 * 1024;
 export interface DataSource {
   readonly fetchTiles: FetchTiles;
   readonly fetchCounters: FetchCounters;
+  /** The items, and the values, of rows that are made of results, where there are any. */
+  readonly fetchItems?: FetchItems;
+  readonly fetchCurves?: FetchCounters;
 }
 
 export class TimelineData {
@@ -21,7 +25,9 @@ export class TimelineData {
   generation = 0;
   private readonly store = new TileStore(STORE_BYTES);
   private readonly tiles: TileLoader;
-  private readonly loader: CounterLoader;
+  private readonly items: ItemLoader;
+  private readonly sampled: CounterLoader;
+  private readonly curves: CounterLoader;
   /** What `requestTiles` was called with last. */
   private requested = "";
 
@@ -37,22 +43,29 @@ export class TimelineData {
       onArrival();
     };
     this.tiles = new TileLoader(this.store, source.fetchTiles, arrived, onError);
-    this.loader = new CounterLoader(source.fetchCounters, arrived, onError);
+    this.items = new ItemLoader(source.fetchItems, arrived, onError);
+    this.sampled = new CounterLoader(source.fetchCounters, arrived, onError);
+    // Apart from what is sampled, which is there at once.
+    this.curves = new CounterLoader(source.fetchCurves ?? (async () => []), arrived, onError);
   }
 
   dispose(): void {
     this.tiles.dispose();
-    this.loader.dispose();
+    this.items.dispose();
+    this.sampled.dispose();
+    this.curves.dispose();
   }
 
   /** The pieces that draw a row now. */
-  pieces(row: number, view: Span, level: number): Piece[] {
+  pieces(row: number, view: Span, level: number): readonly Piece[] {
+    if (isMade(row)) return this.items.of(row);
     return piecesOf((level, tile) => this.store.get(tileKey(row, level, tile)), view, level);
   }
 
   /** The values of counters by row, as far as they are here. */
   get counters(): ReadonlyMap<number, CounterPart> {
-    return this.loader.parts;
+    const { sampled, curves } = this;
+    return curves.parts.size === 0 ? sampled.parts : new Map([...sampled.parts, ...curves.parts]);
   }
 
   /** Whether something that is shown is still on its way. */
@@ -66,11 +79,17 @@ export class TimelineData {
     const key = `${rows.join()} ${level} ${first} ${last} ${this.generation}`;
     if (key === this.requested) return false;
     this.requested = key;
-    this.tiles.want({ rows, view, level, end_ns: this.end_ns + 1 });
+    this.items.want(rows.filter(isMade));
+    this.tiles.want({ rows: rows.filter((row) => !isMade(row)), view, level, end_ns: this.end_ns + 1 });
     return true;
   }
 
   requestCounters(rows: readonly number[], view: Span, level: number): void {
-    this.loader.want(rows, view, level);
+    this.sampled.want(
+      rows.filter((row) => !isMade(row)),
+      view,
+      level,
+    );
+    this.curves.want(rows.filter(isMade), view, level);
   }
 }

@@ -77,6 +77,18 @@ test("closing a group hides what is in it, and opening it again leaves nothing b
   expect(withGroup(shut, rank, true)).toEqual(SHOWN);
 });
 
+test("the unit behind a counter's name is its unit", () => {
+  const names = ["power (mW)", "clock event reasons (bits)", "seen (by all)", "memory"];
+  const counters = names.map((name, nth) => row(nth, name, 0, "counter"));
+  const { lines } = layoutOf(keyed([group("Counters", "counters", counters)]), SHOWN);
+  expect(lines.slice(1).map(({ label, unit }) => [label, unit])).toEqual([
+    ["power", "mW"],
+    ["clock event reasons (bits)", null],
+    ["seen (by all)", null],
+    ["memory", null],
+  ]);
+});
+
 test("two tracks of one name have keys of their own", () => {
   const keys = allGroups(GROUPS).map(({ key }) => key);
   expect(new Set(keys).size).toBe(keys.length);

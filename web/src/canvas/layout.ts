@@ -97,7 +97,7 @@ export function layoutOf(groups: readonly KeyedGroup[], shown: Shown): Layout {
     for (const row of rows) {
       const line = counterLine(each, row, indent + 1);
       if (isShown && isOpenIn(shown, each) && isKept(shown, line.group)) put(line);
-      if (shown.pins.has(line.group)) pin({ ...line, label: `${row.name} · ${pinnedName(each)}` });
+      if (shown.pins.has(line.group)) pin({ ...line, label: `${line.label} · ${pinnedName(each)}` });
     }
     for (const inner of each.groups) walk(inner, indent + 1, isShown && isOpenIn(shown, each));
   };
@@ -142,9 +142,17 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
 
 function counterLine({ key, path, group }: KeyedGroup, row: TimelineRow, indent: number): Unplaced {
   const own = counterKey(key, row.name);
-  const words = { label: row.name, within: path, unit: row.unit, rank: group.rank };
+  const words = { ...counterWords(row), within: path, rank: group.rank };
   const base = { key: own, group: own, indent, isHeader: false, isOpen: null, row: row.id, kind: row.kind };
   return { ...base, ...words, height: HEIGHTS.counter };
+}
+
+/** What a counter is called, and its unit: recorders write `power (mW)`. What is made of bits is no number of them. */
+function counterWords({ name, unit }: TimelineRow): { label: string; unit: string | null } {
+  const [, label, behind] = /^(.+) \(([^)\s]+)\)$/.exec(name) ?? [];
+  return label === undefined || behind === undefined || behind === "bits"
+    ? { label: name, unit }
+    : { label, unit: behind };
 }
 
 /** A track's name with what it is a track of: pinned, it stands alone. */

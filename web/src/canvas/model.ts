@@ -137,6 +137,14 @@ export interface CounterPart {
   readonly min: readonly number[];
   readonly max: readonly number[];
   readonly last: readonly number[];
+  /** A second value of each part, which is drawn as a line, null where it is not known; and what both are called. */
+  readonly beside?: {
+    readonly own: string;
+    readonly other: string;
+    readonly values: readonly (number | null)[];
+  };
+  /** Until when the last value holds; unsaid, until there is another. */
+  readonly end_ns?: number;
 }
 
 /** Whether it is a sample of a thread's stack, which stands among slices: a moment, without a duration. */

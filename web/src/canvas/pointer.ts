@@ -7,6 +7,7 @@
 //   click           selects a slice          double-click    shows what is there as large as it can be
 
 import type { Hit } from "./hit";
+import { isMade } from "./item_loader";
 import type { Line } from "./layout";
 import { RULER_PX } from "./scene";
 import type { Timeline } from "./timeline";
@@ -98,7 +99,13 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, cal
     if (from.y < RULER_PX) return [];
     const [top, bottom] = [Math.min(from.y, y), Math.max(from.y, y)];
     const over = timeline.lines.filter((each) => each.top < bottom && each.top + each.line.height > top);
-    return [...new Set(over.flatMap(({ line }) => (line.row === null || line.kind === "counter" ? [] : [line.row])))];
+    return [
+      ...new Set(
+        over.flatMap(({ line }) =>
+          line.row === null || line.kind === "counter" || isMade(line.row) ? [] : [line.row],
+        ),
+      ),
+    ];
   };
 
   const onCancel = () => {

@@ -132,7 +132,13 @@ function counterWords(part: CounterPart, { line, time_ns }: Hovered): string | n
   const at = sampleAt(part.time_ns, time_ns);
   const [last, min, max] = [part.last[at], part.min[at], part.max[at]];
   if (last === undefined || min === undefined || max === undefined) return null;
+  if (part.end_ns !== undefined && time_ns >= part.end_ns) return null;
   const text = counterText(last, line.unit);
+  const beside = part.beside?.values[at] ?? null;
+  if (part.beside) {
+    const { own, other } = part.beside;
+    return beside === null ? `${own}: ${text}` : `${own}: ${text}, ${other}: ${counterText(beside, line.unit)}`;
+  }
   return min === max
     ? `${line.label}: ${text}`
     : `${line.label}: ${text}, between ${counterText(min, line.unit)} and ${counterText(max, line.unit)}`;

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
+import type { DataSource } from "../../canvas/data";
 import type { CounterPart } from "../../canvas/model";
 import type { Hovered } from "../../canvas/pointer";
 import type { Elements } from "../../canvas/surface";
@@ -30,6 +31,7 @@ export class CanvasState {
     callbacks: Pick<Callbacks, "onRest" | "onView">,
     span: Span,
     view: Span,
+    source: DataSource = requests.canvas,
   ): Timeline {
     const all: Callbacks = {
       ...callbacks,
@@ -46,7 +48,7 @@ export class CanvasState {
     };
     this.isLoading.value = true;
     this.requests = requests;
-    this.timeline = new Timeline(elements, requests.canvas, all, span, view);
+    this.timeline = new Timeline(elements, source, all, span, view);
     return this.timeline;
   }
 

@@ -1,8 +1,8 @@
 // What the timeline asks the server.
 
 import { ask, askRaw } from "../../api/client";
-import { runPath, withQuery } from "../../api/paths";
-import type { StepOfRun } from "../../api/types";
+import { type Query, runPath, withQuery } from "../../api/paths";
+import type { Envelope, StepOfRun } from "../../api/types";
 import type { DataSource } from "../../canvas/data";
 import type {
   CounterPart,
@@ -60,6 +60,10 @@ export class Requests {
   };
 
   info = (signal: AbortSignal) => ask<TimelineInfo>(this.path("timeline", []), signal);
+
+  /** Rows of a result, of all of the time. */
+  analysis = (name: string, query: Query, signal: AbortSignal) =>
+    ask<Envelope>(withQuery(runPath(this.run, `analyses/${name}`), query), signal);
 
   /** Steps of a rank, or of all ranks with a number. */
   steps = (of: { readonly rank?: number; readonly step?: string }, signal: AbortSignal) =>

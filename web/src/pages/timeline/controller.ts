@@ -2,6 +2,7 @@
 // `follow…` functions act on it.
 
 import { computed, effect, signal } from "@preact/signals";
+import type { DataSource } from "../../canvas/data";
 import type { Pen } from "../../canvas/draw/pen";
 import { arrowsOf } from "../../canvas/flows";
 import { joinedOf } from "../../canvas/joined";
@@ -20,10 +21,12 @@ import { followColours } from "../../components/timeline-shared/colours";
 import type { Requests } from "../../components/timeline-shared/requests";
 import { Rows } from "../../components/timeline-shared/rows";
 import { stepBands } from "../../components/timeline-shared/step_bands";
+import { showsCondensed } from "../../state/rank";
 import { param, setParams } from "../../state/route";
 import { formatSpan, formatTimeline, parseSpan } from "../../state/timeline_params";
 import { address } from "./address";
 import { followCommands, type PageActs } from "./commands";
+import { deviceSource, withDeviceRows } from "./device_rows";
 import { Search } from "./search";
 import { Selection } from "./selection";
 import type { Steps } from "./steps";
@@ -45,14 +48,20 @@ export class TimelineController {
     return span && { ...span, rows: dragged?.range === formatSpan(span) ? dragged.rows : [] };
   });
   private timeline: Timeline | null = null;
+  private readonly source: DataSource;
 
   constructor(
     readonly info: TimelineInfo,
     private readonly steps: Steps,
     readonly requests: Requests,
   ) {
+    // Where only collectives of all ranks are shown, results would need the events of each.
+    const { groups, devices } = showsCondensed.peek()
+      ? { groups: info.groups, devices: new Map() }
+      : withDeviceRows(info.groups);
+    this.source = deviceSource(requests, devices);
     this.rows = new Rows(
-      info.groups,
+      groups,
       () => address.opened.value,
       () => address.rank.value,
       (opened) => setParams(formatTimeline(opened), { replace: true }),
@@ -70,7 +79,7 @@ export class TimelineController {
   /** Draws what the address says, until the function that it returns is called. */
   attach(elements: Elements, page: PageActs): () => void {
     const { canvas, info, requests, selection, viewport } = this;
-    const timeline = canvas.attach(elements, requests, viewport, info.span, viewport.shown.peek());
+    const timeline = canvas.attach(elements, requests, viewport, info.span, viewport.shown.peek(), this.source);
     this.timeline = timeline;
     const abort = new AbortController();
     const stops = [

@@ -1,0 +1,70 @@
+// Rows of devices that are made of results say what the command says.
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { formatRatio } from "../../src/format/units";
+import { at, launch, open, settled } from "./browser";
+import { RUN, TRACE } from "./inputs";
+import { served } from "./served";
+import { analyze, type View } from "./stepscope";
+import { canvas } from "./timeline_page";
+
+let browser: Browser;
+let server: View;
+beforeAll(async () => {
+  browser = await launch();
+  server = await served([TRACE, RUN]);
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+/** What is said of a place on the row with this label, `part` of the way from the left. */
+async function hovered(page: Page, label: string, part = 0.5): Promise<string> {
+  const row = await page.locator(".timeline-label", { hasText: label }).first().boundingBox();
+  const box = await canvas(page).boundingBox();
+  if (!row || !box) throw new Error("no such row");
+  await page.mouse.move(box.x + box.width * part - 3, row.y + row.height / 2);
+  await page.mouse.move(box.x + box.width * part, row.y + row.height / 2);
+  const tip = page.locator(".timeline-tip");
+  await tip.waitFor();
+  return (await tip.textContent()) ?? "";
+}
+
+test("pointing at the use of a device says the bucket's values", async () => {
+  // A window of 1.3 ms is asked for in buckets of 10 µs, each some pixels wide.
+  const buckets = analyze("gpu_utilization_curve", TRACE, "--bucket", "0.01").results;
+  const bucket = buckets[Math.floor(buckets.length / 2)];
+  if (!bucket) throw new Error("the trace has no bucket");
+  const middle = Number(bucket.start_ns) + Number(bucket.span_ns) / 2;
+  const { page, close } = await open(browser, at(server.url, `timeline?view=${middle - 650_000}-${middle + 650_000}`));
+  await settled(page);
+  const said = await hovered(page, "Utilization");
+  const [use, full] = [bucket.utilization_ratio, bucket.sm_efficiency_ratio].map((ratio) =>
+    ratio === null ? null : formatRatio(Number(ratio)),
+  );
+  expect(said).toBe(full === null ? `Utilization: ${use}` : `Utilization: ${use}, SM efficiency (estimated): ${full}`);
+  await close();
+});
+
+test("pointing at a gap says its cause and length, and the filter of tracks keeps such rows", async () => {
+  const [gap] = analyze("idle_gaps", TRACE).results;
+  if (!gap) throw new Error("the trace has no gap");
+  const [start, length] = [Number(gap.start_ns), Number(gap.idle_ns)];
+  const view = `${start - length}-${start + 2 * length}`;
+  const { page, close } = await open(browser, at(server.url, `timeline?view=${view}&tracks=idle+gaps`));
+  await settled(page);
+  await expect.poll(() => page.locator(".timeline-label:not(.header)").count()).toBe(1);
+  const said = await hovered(page, "Longest idle gaps");
+  expect(said).toContain("host");
+  expect(said).not.toContain("_bound");
+  await close();
+});
+
+test("a run without a device has no such rows", async () => {
+  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
+  await settled(page);
+  expect(await page.locator(".timeline-label", { hasText: /Utilization|idle gaps/ }).count()).toBe(0);
+  await close();
+});
