@@ -3,12 +3,12 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Slice, TimelineInfo } from "../../src/canvas/model";
+import type { TimelineInfo } from "../../src/canvas/model";
 import { at, goTo, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
 import { served } from "./served";
 import type { View } from "./stepscope";
-import { asked, canvas, launchedKernel, rowsOf, selected, someKernel, title } from "./timeline_page";
+import { asked, canvas, launchedKernel, selected, someKernel, title } from "./timeline_page";
 import { violations } from "./violations";
 
 let browser: Browser;
@@ -336,59 +336,5 @@ test("marks have notes, which are text, and the link keeps both", async () => {
   await other.page.getByRole("button", { name: "Remove mark 1" }).click();
   await expect.poll(() => marks(other.page.url())).toEqual(["2000000000"]);
   await other.close();
-  await close();
-});
-
-test("the events of a range are a table that follows it, and each leads to itself", async () => {
-  const { groups } = (await (await asked(server, "api/runs/1/timeline")).json()) as TimelineInfo;
-  const rows = rowsOf(groups).filter(({ kind }) => kind === "slices" || kind === "samples");
-  const listed = async (start: number, end: number): Promise<Slice[]> => {
-    const ids = rows.map(({ id }) => id).join();
-    return (await asked(server, `api/runs/1/slices?rows=${ids}&start_ns=${start}&end_ns=${end}&limit=1000`)).json();
-  };
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1&range=1500000000-1504000000"));
-  await settled(page);
-  await page.getByRole("tab", { name: "Events" }).click();
-  const table = page.locator("#timeline-panel table");
-  const shown = async () => {
-    const all = await table
-      .locator("tbody tr")
-      .evaluateAll((rows) =>
-        rows.map((row) => [
-          row.querySelector("code")?.textContent,
-          ...[...row.querySelectorAll<HTMLElement>(".value")].map(({ title }) => title),
-        ]),
-      );
-    return all.map(([name, start, dur]) => `${name} ${start} ${dur}`);
-  };
-  const told = (slices: readonly Slice[]) => slices.map((each) => `${each.name} ${each.start_ns} ns ${each.dur_ns} ns`);
-  const first = await listed(1_500_000_000, 1_504_000_000);
-  expect(first.length).toBeGreaterThan(10);
-  expect(first.length).toBeLessThan(1000);
-  await expect.poll(shown).toEqual(told(first));
-  await page.getByRole("combobox", { name: "Order" }).selectOption("longest first");
-  const longest = [...first].sort((one, other) => other.dur_ns - one.dur_ns);
-  await expect.poll(shown).toEqual(told(longest));
-  expect(await violations(page)).toEqual([]);
-  const second = await listed(1_600_000_000, 1_600_900_000);
-  expect(told(second)).not.toEqual(told(first));
-  await page.evaluate(() => {
-    location.hash = location.hash.replace(/range=[\d-]+/, "range=1600000000-1600900000").replace(/&events=[^&]*/, "");
-  });
-  await expect.poll(shown).toEqual(told(second));
-  const row = table.locator("tbody tr").nth(1);
-  await row.getByRole("button").click();
-  await page.waitForURL((url) => url.hash.includes(`at=${second[1]?.start_ns}`));
-  await table.locator("tr[aria-current]").waitFor();
-  expect(await row.getAttribute("aria-current")).toBe("true");
-  // Of another range that is dragged it shows the events, too, not the sums.
-  const box = await canvas(page).boundingBox();
-  if (!box) throw new Error("there is no canvas");
-  await page.mouse.move(box.x + 300, box.y + 10);
-  await page.mouse.down();
-  await page.mouse.move(box.x + 340, box.y + 10, { steps: 3 });
-  await page.mouse.up();
-  await page.waitForURL((url) => !url.hash.includes("range=1600000000"));
-  expect(await page.getByRole("tab", { name: "Events" }).getAttribute("aria-selected")).toBe("true");
   await close();
 });

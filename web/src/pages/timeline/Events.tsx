@@ -1,62 +1,127 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
-import type { Slice } from "../../canvas/model";
+import type { Span } from "../../canvas/view";
 import { Choices } from "../../components/Choices";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { param } from "../../state/route";
+import { formatSpan } from "../../state/timeline_params";
 import type { TimelineController } from "./controller";
-import { EVENT_ORDERS, eventRows, MOST_EVENTS, ordered } from "./events";
+import { EVENT_ORDERS, eventRows, type Events as Known, MOST_EVENTS, ordered, withNext } from "./events";
 import { SliceTable } from "./SliceTable";
+
+/** Events on one page of the table. */
+const PAGE = 500;
 
 /** Every event that lies in the selected range, each with the way to it. */
 export function Events({ controller }: { controller: TimelineController }) {
   const range = controller.range.value;
-  const [slices, setSlices] = useState<readonly Slice[] | null>(null);
-  const [error, setError] = useState<ErrorBody | null>(null);
-  const { ids, all } = range ? eventRows(controller.rows, range.rows) : { ids: [], all: 0 };
-  const rows = ids.join();
-  useEffect(() => {
-    setSlices(null);
-    setError(null);
-    if (!range || !rows) return;
-    const abort = new AbortController();
-    controller.requests
-      .list(rows.split(",").map(Number), range, MOST_EVENTS, abort.signal)
-      .then(setSlices, (error: unknown) => {
-        if (!abort.signal.aborted) setError(bodyOf(error));
-      });
-    return () => abort.abort();
-  }, [controller, range, rows]);
-
   if (!range) return <Empty>No range is selected: drag over the ruler, or over rows.</Empty>;
-  if (!rows) return <Empty>The range is of no row of slices.</Empty>;
+  const rows = eventRows(controller.rows, range.rows);
+  if (rows.length === 0) return <Empty>The range is of no row of slices.</Empty>;
+  // Nothing of one range stays when there is another.
+  return <EventsOf key={`${formatSpan(range)} ${rows.join()}`} controller={controller} range={range} rows={rows} />;
+}
+
+interface Props {
+  readonly controller: TimelineController;
+  readonly range: Span;
+  readonly rows: readonly number[];
+}
+
+function EventsOf({ controller, range, rows }: Props) {
+  const [known, setKnown] = useState<Known>({ events: [], isAll: false });
+  const [error, setError] = useState<ErrorBody | null>(null);
+  const [isWhole, setWhole] = useState(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: range and rows are always the same here
+  useEffect(() => {
+    const abort = new AbortController();
+    const list = (part: readonly number[], window: Span, limit: number) =>
+      controller.requests.list(part, window, limit, abort.signal);
+    const load = async () => {
+      let next: Known = { events: [], isAll: false };
+      do {
+        next = await withNext(next, list, rows, range);
+        if (abort.signal.aborted) return;
+        setKnown(next);
+      } while (isWhole && !next.isAll && next.events.length < MOST_EVENTS);
+    };
+    load().catch((error: unknown) => {
+      if (!abort.signal.aborted) setError(bodyOf(error));
+    });
+    return () => abort.abort();
+  }, [controller, isWhole]);
+
   if (error) return <ErrorNotice error={error} />;
-  if (!slices) return <Loading />;
-  const isCut = slices.length === MOST_EVENTS;
-  const order = (!isCut && EVENT_ORDERS.find((each) => each === param("events"))) || "start";
-  const counted = isCut
-    ? `The first ${formatCount(MOST_EVENTS)} events by start; select a shorter range for all`
-    : `${formatCount(slices.length)} ${slices.length === 1 ? "event" : "events"}, also those that lie in it in part`;
-  const among = all > ids.length ? `, of the first ${formatCount(ids.length)} of ${formatCount(all)} rows` : "";
+  const { events, isAll } = known;
+  if (events.length === 0 && !isAll) return <Loading />;
+  const order = (isAll && EVENT_ORDERS.find((each) => each === param("events"))) || "start";
+  const isCut = events.length >= MOST_EVENTS && !isAll;
   return (
     <>
       <div class="timeline-range">
         <span>
           <Value unit="ns" value={range.end_ns - range.start_ns} /> from <Value unit="ns" value={range.start_ns} />
         </span>
-        {!isCut && (
+        {isAll ? (
           <Choices
             label="Order"
             name="events"
             value={order}
             options={EVENT_ORDERS.map((each) => [each, each] as const)}
           />
+        ) : isWhole ? (
+          <span role="status">{isCut ? "Select a shorter range for all." : "Loading the others…"}</span>
+        ) : (
+          <button type="button" onClick={() => setWhole(true)}>
+            Load all, to order them
+          </button>
         )}
       </div>
-      <SliceTable controller={controller} slices={ordered(slices, order)} caption={`${counted}${among}.`} />
+      <Pages key={order} controller={controller} known={known} order={order} />
+    </>
+  );
+}
+
+/** A page of the events in their order. */
+function Pages({
+  controller,
+  known: { events, isAll },
+  order,
+}: {
+  controller: TimelineController;
+  known: Known;
+  order: (typeof EVENT_ORDERS)[number];
+}) {
+  const [page, setPage] = useState(0);
+  const inOrder = useMemo(() => ordered(events, order), [events, order]);
+  const shown = inOrder.slice(page * PAGE, (page + 1) * PAGE);
+  const last = Math.ceil(events.length / PAGE) - 1;
+  const first = formatCount(page * PAGE + 1);
+  const count = `${isAll ? "" : "the first "}${formatCount(events.length)}`;
+  const words =
+    last > 0
+      ? `${first} to ${formatCount(page * PAGE + shown.length)} of ${count} events`
+      : `${formatCount(events.length)} ${events.length === 1 ? "event" : "events"}`;
+  return (
+    <>
+      {last > 0 && (
+        <div class="timeline-range">
+          <button type="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
+            Previous
+          </button>
+          <button type="button" disabled={page === last} onClick={() => setPage(page + 1)}>
+            Next
+          </button>
+        </div>
+      )}
+      <SliceTable
+        controller={controller}
+        slices={shown}
+        caption={`${words}, also those that lie in the range in part.`}
+      />
     </>
   );
 }
