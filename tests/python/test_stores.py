@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import runs
@@ -15,6 +16,7 @@ from test_view import ask
 
 boto3 = pytest.importorskip("boto3")
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "gpu"
+DDP = FIXTURES.parent / "ddp-cpu"
 RUN, TRACE = FIXTURES / "streams" / "run", FIXTURES / "streams" / "torch.json.gz"
 
 
@@ -167,6 +169,29 @@ def test_what_stays_broken_is_said(s3, fault, said, hint):
         proxy.fault = lambda request: fault
         told = fails("s3://runs/traces/torch.json.gz", variables(proxy.address, STEPSCOPE_STORE_RETRY_S=1))
     assert said in told and hint in told and "at: s3://runs/traces/torch.json.gz" in told
+
+
+@pytest.mark.parametrize(
+    "fault, said, hint",
+    [
+        (403, "s3://runs denies access", "ask for the right to list and read it"),
+        (503, "s3://runs answers that it gets too many requests", "STEPSCOPE_STORE_RETRY_S"),
+        (("cut", 10), "the connection to s3://runs broke", "STEPSCOPE_STORE_RETRY_S"),
+    ],
+)
+@pytest.mark.parametrize("place, file", [("jobs/ddp", "rank=1/part"), ("ranks", "rank1.json")])
+def test_there_is_no_answer_without_a_rank_that_the_store_refuses(s3, tmp_path, fault, said, hint, place, file):
+    """And none is kept: it is asked for again."""
+    address, client = s3
+    stores.upload(client, DDP, "jobs/ddp")
+    expected = table(f"s3://runs/{place}", variables(address, XDG_CACHE_HOME=tmp_path / "other"))
+    with stores.proxy(address) as proxy:
+        env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=1, XDG_CACHE_HOME=tmp_path / "cache")
+        proxy.fault = lambda request: fault if file in unquote(request["path"]) and request["range"] else None
+        told = fails(f"s3://runs/{place}", env)
+        assert said in told and hint in told and f"at: s3://runs/{place}" in told and file in told
+        proxy.fault = lambda request: None
+        assert table(f"s3://runs/{place}", env) == expected
 
 
 def test_what_is_not_there_is_said(s3):

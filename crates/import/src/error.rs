@@ -1,6 +1,7 @@
 //! Why an input gives no trace at all. What can be read in part is read, and the rest is a finding of the trace.
 
 use std::path::PathBuf;
+use stepscope_store::StoreError;
 
 /// An input that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -98,18 +99,24 @@ pub enum ImportError {
 impl ImportError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
-        let of_store = |source| stepscope_store::StoreError::in_error(source).and_then(|error| error.hint());
+        if let Some(said) = self.of_store() {
+            return said.hint().map(String::from);
+        }
         let hint = match self {
-            Self::Run { source: stepscope_run::RunError::Io { source, .. } } | Self::Read { source, .. }
-                if of_store(source).is_some() =>
-            {
-                return of_store(source).map(String::from);
-            }
             Self::Run { source } => return source.hint(),
             Self::Elsewhere { hint, .. } => return hint.clone(),
             other => other.hint_of_file()?,
         };
         Some(hint.into())
+    }
+
+    /// What a store said: then nothing is known of what is there.
+    pub fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Read { source, .. } => StoreError::in_error(source),
+            Self::Run { source } => source.of_store(),
+            _ => None,
+        }
     }
 
     /// Whether it says something of the machine, which did not give what is there, and nothing of what is there.

@@ -130,7 +130,7 @@ enum RankFrom {
 /// Opens `files` as one run called `name`, as far as they are to be joined.
 ///
 /// # Errors
-/// When none of them can be read: what is wrong with the first.
+/// When none of them can be read: what is wrong with the first. When a store refuses one.
 pub(crate) fn open(
     name: String,
     files: &[PathBuf],
@@ -145,7 +145,7 @@ pub(crate) fn open(
 /// a trace of few slices of the file, as long as it has its processes, steps, facts, findings, first and last moment.
 ///
 /// # Errors
-/// When none of them can be read: what is wrong with the first.
+/// When none of them can be read: what is wrong with the first. When a store refuses one.
 pub(crate) fn join(
     name: String,
     files: &[PathBuf],
@@ -157,6 +157,8 @@ pub(crate) fn join(
     for (place, path) in files.iter().enumerate() {
         match read(place) {
             Ok(trace) => sources.push(Source::of(place, path.clone(), trace, joining, &mut findings)),
+            // Without it there is no whole answer, and the next time it may be there.
+            Err(error) if error.of_store().is_some() => return Err(error),
             Err(error) => {
                 findings.add(FindingCode::FileLeftOut, || error.to_string());
                 first_error.get_or_insert(error);

@@ -54,7 +54,7 @@ impl Compaction {
     /// When the folder is no run, or is of a newer version.
     pub fn begin(run: &Path) -> Result<Self, RunError> {
         check(run)?;
-        Ok(Self { run: run.into(), files: raw_captures_of(run).into_iter(), left: Recovered::default() })
+        Ok(Self { run: run.into(), files: raw_captures_of(run)?.into_iter(), left: Recovered::default() })
     }
 
     /// The next capture of a process that has ended.
@@ -127,7 +127,7 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
         recovered.unreadable += compact_all(&folder)?.unreadable;
     }
     let mut processes = BTreeSet::new();
-    for part in parts_of(path) {
+    for part in parts_of(path)? {
         recovered.bytes += stepscope_store::len(&part);
         match part_summary(&part) {
             Ok(PartSummary { state, events, process }) => {

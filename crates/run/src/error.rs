@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use stepscope_capture::CaptureError;
+use stepscope_store::StoreError;
 
 /// Why a run folder, or a part of it, cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +73,19 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// What a store said: then nothing is known of what is there.
+    pub fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Io { source, .. } => StoreError::in_error(source),
+            _ => None,
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
+        if let Some(said) = self.of_store() {
+            return said.hint().map(String::from);
+        }
         let hint = match self {
             Self::Empty { .. } => {
                 "only Python processes that import PyTorch are recorded; `stepscope doctor` says what is possible here"

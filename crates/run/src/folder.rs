@@ -3,6 +3,7 @@
 use crate::files::is_run_folder;
 use crate::{RunError, RunFiles};
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use stepscope_capture::Capture;
@@ -95,12 +96,15 @@ pub(crate) fn rank_of(capture: &Capture) -> u32 {
 pub(crate) fn check(path: &Path) -> Result<Option<Manifest>, RunError> {
     let io = |source| RunError::Io { action: "open the run folder", source, path: path.into() };
     if !stepscope_store::metadata(path).map_err(io)?.is_folder {
-        return Err(io(std::io::ErrorKind::NotADirectory.into()));
+        return Err(io(ErrorKind::NotADirectory.into()));
     }
     if !is_run_folder(path) {
         return Err(RunError::NotARun { path: path.into() });
     }
-    let text = stepscope_store::read_to_string(&path.join("run.json")).unwrap_or_default();
+    let text = match stepscope_store::read_to_string(&path.join("run.json")) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => return Err(io(error)),
+        read => read.unwrap_or_default(),
+    };
     let manifest: Option<Manifest> = serde_json::from_str(&text).ok();
     match manifest {
         Some(manifest) if manifest.version > VERSION => {

@@ -64,10 +64,10 @@ impl RunFiles {
         let (mut ranks, mut unreadable) = (BTreeMap::<u32, Vec<PathBuf>>::new(), Vec::new());
         // Raw first: one that vanishes meanwhile has become a part.
         let is_in_store = stepscope_store::is_remote(run);
-        let (mut in_store, on_disk): (Vec<_>, Vec<_>) = raw_captures_of(run).into_iter().partition(|_| is_in_store);
+        let (mut in_store, on_disk): (Vec<_>, Vec<_>) = raw_captures_of(run)?.into_iter().partition(|_| is_in_store);
         let raw = on_disk.into_iter().map(|file| (rank_in_capture(&file), file));
         let raw: Vec<(Result<u32, CaptureError>, PathBuf)> = raw.collect();
-        let parts = parts_of(run);
+        let parts = parts_of(run)?;
         let compacted: HashSet<String> = parts.iter().map(|part| stem(part)).collect();
         in_store.retain(|file| !compacted.contains(&stem(file)));
         for (rank, file) in raw.into_iter().filter(|(_, file)| !compacted.contains(&stem(file))) {
@@ -125,7 +125,7 @@ impl RunFiles {
     /// Reads what the processes of `rank` recorded.
     ///
     /// # Errors
-    /// When the run has no such rank, or a file is of a newer version.
+    /// When the run has no such rank, a file is of a newer version, or a store refuses it.
     pub fn read(&self, rank: u32) -> Result<RankCaptures, RunError> {
         let unknown = || RunError::UnknownRank { rank, path: self.run.clone() };
         let mut read = RankCaptures::default();
@@ -135,6 +135,7 @@ impl RunFiles {
                 Err(error @ (RunError::NewerVersion { .. } | RunError::Capture(CaptureError::NewerVersion { .. }))) => {
                     return Err(error);
                 }
+                Err(error) if error.of_store().is_some() => return Err(error),
                 Err(error) => read.unreadable.push(error.to_string()),
             }
         }
@@ -167,7 +168,7 @@ impl RunFiles {
 
     /// Where a file is now: a capture may have become a process file since it was listed.
     fn now(&self, file: &Path) -> PathBuf {
-        let part = || parts_of(&self.run).into_iter().find(|part| stem(part) == stem(file));
+        let part = || parts_of(&self.run).ok()?.into_iter().find(|part| stem(part) == stem(file));
         let is_gone = is_raw(file) && !stepscope_store::exists(file);
         is_gone.then(part).flatten().unwrap_or_else(|| file.into())
     }

@@ -220,7 +220,7 @@ pub fn read_capture(raw: &Path, filter: &RecordFilter) -> Result<Capture, RunErr
         Err(error) => error,
     };
     let run = raw.parent().and_then(Path::parent);
-    let part = run.and_then(|run| parts_of(run).into_iter().find(|part| stem(part) == stem(raw)));
+    let part = run.and_then(|run| parts_of(run).ok()?.into_iter().find(|part| stem(part) == stem(raw)));
     match (part, &error) {
         (Some(part), CaptureError::Io { .. }) => read_part(&part),
         _ => Err(error.into()),

@@ -58,15 +58,29 @@ pub(crate) struct Chunks {
     /// By number, the one used last at the end.
     kept: Mutex<VecDeque<(u64, Arc<Chunk>)>>,
     tail: OnceLock<Bytes>,
+    /// What was refused first.
+    failure: OnceLock<StoreError>,
 }
 
 impl Chunks {
     pub(crate) fn new(location: Location, meta: ObjectMeta) -> Self {
-        Self { location, meta, kept: Mutex::default(), tail: OnceLock::new() }
+        Self { location, meta, kept: Mutex::default(), tail: OnceLock::new(), failure: OnceLock::new() }
+    }
+
+    /// What was refused first, if anything was.
+    pub(crate) fn failure(&self) -> Option<&StoreError> {
+        self.failure.get()
     }
 
     /// The bytes from `at` to the end of their part; none behind the end.
     pub(crate) fn from(&self, at: u64) -> io::Result<Bytes> {
+        self.requested(at).inspect_err(|error| {
+            let said = StoreError::in_error(error).cloned();
+            said.map(|said| self.failure.get_or_init(|| said));
+        })
+    }
+
+    fn requested(&self, at: u64) -> io::Result<Bytes> {
         if at >= self.meta.size {
             return Ok(Bytes::new());
         }

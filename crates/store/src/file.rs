@@ -95,6 +95,14 @@ impl StoredFile {
         }
     }
 
+    /// What its store has refused since it was opened, also of a copy: for readers below which an error is text.
+    pub fn failure(&self) -> Option<io::Error> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote(file) => file.chunks.failure().cloned().map(io::Error::from),
+        }
+    }
+
     /// Another reader of the same file, which begins where `self` is.
     ///
     /// # Errors

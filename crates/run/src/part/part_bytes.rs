@@ -19,6 +19,13 @@ pub(super) fn open(path: &Path) -> io::Result<PartBytes> {
     Ok(PartBytes { file, len })
 }
 
+impl PartBytes {
+    /// Another reader of the same file.
+    pub(super) fn file(&self) -> io::Result<StoredFile> {
+        self.file.try_clone()
+    }
+}
+
 impl Length for PartBytes {
     fn len(&self) -> u64 {
         self.len
@@ -29,7 +36,7 @@ impl ChunkReader for PartBytes {
     type T = BufReader<StoredFile>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let mut file = self.file.try_clone()?;
+        let mut file = self.file()?;
         file.seek(SeekFrom::Start(start))?;
         Ok(BufReader::new(file))
     }

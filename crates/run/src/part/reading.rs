@@ -2,8 +2,9 @@
 
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
+use super::part_bytes::{self, PartBytes};
 use super::process_metadata::{PART_VERSION, ProcessMetadata, ThreadMetadata};
-use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory, part_bytes, stack_samples};
+use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory, stack_samples};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -47,17 +48,17 @@ pub(crate) struct PartSummary {
 
 /// How a part's process ended, and how many rows it has, without reading them.
 pub(crate) fn part_summary(path: &Path) -> Result<PartSummary, RunError> {
-    guarded(path, || read_summary(path))
+    guarded(path, |bytes| read_summary(bytes, path))
 }
 
 /// What a part says of its process, without its rows.
 pub(crate) fn read_part_head(path: &Path) -> Result<Capture, RunError> {
-    let metadata = guarded(path, || read_footer(path))?.0;
+    let metadata = guarded(path, |bytes| read_footer(bytes, path))?.0;
     empty_capture(metadata).ok_or_else(|| RunError::DamagedPart { reason: BOOT_ID.into(), path: path.into() })
 }
 
-fn read_summary(path: &Path) -> Result<PartSummary, RunError> {
-    let (metadata, events) = read_footer(path)?;
+fn read_summary(bytes: PartBytes, path: &Path) -> Result<PartSummary, RunError> {
+    let (metadata, events) = read_footer(bytes, path)?;
     let is_of_files = metadata.metadata.iter().any(|(key, value)| key == RECORDER && value == FILES);
     let state = if metadata.is_killed { State::Killed } else { State::Closed };
     let process = (metadata.boot_id, metadata.pid_namespace, metadata.pid, metadata.process_start_ticks);
@@ -65,11 +66,9 @@ fn read_summary(path: &Path) -> Result<PartSummary, RunError> {
 }
 
 /// The metadata of a part, and how many rows it has.
-fn read_footer(path: &Path) -> Result<(ProcessMetadata, u64), RunError> {
+fn read_footer(bytes: PartBytes, path: &Path) -> Result<(ProcessMetadata, u64), RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
-    let file =
-        part_bytes::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
-    let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
+    let reader = SerializedFileReader::new(bytes).map_err(|error| damaged(error.to_string()))?;
     let file_metadata = reader.metadata().file_metadata();
     let metadata = parse_metadata(file_metadata.key_value_metadata(), path)?;
     Ok((metadata, file_metadata.num_rows().max(0) as u64))
@@ -95,21 +94,24 @@ fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessM
 /// # Errors
 /// When the file cannot be read, is no part, or is of a newer version.
 pub fn read_part(path: &Path) -> Result<Capture, RunError> {
-    guarded(path, || read_table(path))
+    guarded(path, |bytes| read_table(bytes, path))
 }
 
-/// Runs `read` with damage that makes the Parquet library panic turned into an error.
-fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or_else(|_| {
+/// What `read` makes of the bytes of a part. Damage that makes the Parquet library panic is an error, and what a store
+/// refuses is no damage: of that the library hands on the text.
+fn guarded<T>(path: &Path, read: impl FnOnce(PartBytes) -> Result<T, RunError>) -> Result<T, RunError> {
+    let io = |source| RunError::Io { action: "read the part", source, path: path.into() };
+    let bytes = part_bytes::open(path).map_err(io)?;
+    let file = bytes.file().map_err(io)?;
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(bytes))).unwrap_or_else(|_| {
         Err(RunError::DamagedPart { reason: "the Parquet library gave up on it".into(), path: path.into() })
-    })
+    });
+    read.map_err(|error| file.failure().map_or(error, io))
 }
 
-fn read_table(path: &Path) -> Result<Capture, RunError> {
+fn read_table(bytes: PartBytes, path: &Path) -> Result<Capture, RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
-    let file =
-        part_bytes::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(error.to_string()))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|error| damaged(error.to_string()))?;
     let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
     let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let read = columns_to_read(builder.metadata(), builder.parquet_schema());
