@@ -5,6 +5,7 @@ import math
 import os
 import sqlite3
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,13 @@ def run_example(folder, name, **changes):
 
 def numbers_of(folder):
     (run,) = folder.glob("stepscope-runs/*")
-    report = json.loads(runs.report(run, "--json"))
-    return {"steps": report["steps"]["count"], "step_mean_ms": report["steps"]["mean_ns"] / 1e6}
+    return steps_of(run)
+
+
+def steps_of(path):
+    """Two of the numbers that a tracker gets, as the report of a run or of a trace has them."""
+    steps = json.loads(runs.report(path, "--json"))["steps"]
+    return {"steps": steps["count"], "step_mean_ms": steps["mean_ns"] / 1e6}
 
 
 def test_each_example_is_tested():
@@ -53,13 +59,32 @@ def test_wandb(tmp_path):
     pytest.importorskip("wandb")
     run_example(tmp_path, "wandb_log", WANDB_SILENT="true")
     (folder,) = tmp_path.glob("wandb/offline-run-*")
-    # What is sent later: the numbers as texts, between others.
+    # What is sent later: numbers in the summary, files of an artifact by where they wait.
     (kept,) = folder.glob("*.wandb")
+    records = list(records_of_wandb(kept))
+    summary = {update.key: update.value_json for record in records for update in record.summary.update}
     for name, value in numbers_of(tmp_path).items():
-        at = kept.read_bytes().index(f"stepscope/{name}".encode())
-        assert str(value).encode()[:12] in kept.read_bytes()[at : at + 100]
+        assert json.loads(summary[f"stepscope/{name}"]) == pytest.approx(value)
+    (artifact,) = (record.artifact for record in records if record.HasField("artifact"))
+    assert artifact.type == "profile"
+    files = {file.path: file.local_path for file in artifact.manifest.contents}
+    assert files.keys() == {"report.html", "stepscope.pt.trace.json"}
+    assert steps_of(files["stepscope.pt.trace.json"]) == numbers_of(tmp_path)
     (page,) = (folder / "files").glob("media/html/**/*.html")
     assert "aten::addmm" in page.read_text()
+
+
+def records_of_wandb(path):
+    """The records of W&B's file, each after a checksum, its length and its kind."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    content, at = path.read_bytes(), len(":W&B") + 3
+    # In a longer file a record may be in parts.
+    assert len(content) < 32768
+    while at < len(content):
+        begin = at + 7
+        at = begin + int.from_bytes(content[at + 4 : at + 6], "little")
+        yield Record.FromString(content[begin:at])
 
 
 def test_mlflow(tmp_path):
@@ -79,8 +104,20 @@ def test_clearml(tmp_path):
     (tmp_path / "clearml.conf").write_text("sdk { development { report_use_subprocess: false } }")
     changes = {"CLEARML_CONFIG_FILE": tmp_path / "clearml.conf", "CLEARML_CACHE_DIR": tmp_path / "cache"}
     run_example(tmp_path, "clearml_log", CLEARML_LOG_LEVEL="ERROR", **changes)
-    stored = [path for path in tmp_path.rglob("*") if "stepscope-" in path.name or path.suffix == ".zip"]
-    assert stored, sorted(tmp_path.rglob("*"))
+    # What ``Task.import_offline_session`` sends later.
+    (session,) = tmp_path.glob("cache/offline/*.zip")
+    with zipfile.ZipFile(session) as files:
+        files.extractall(tmp_path / "session")
+    artifacts = json.loads((tmp_path / "session/task.json").read_text())["execution"]["artifacts"]
+    names = {"report.html", "numbers.json", "stepscope.pt.trace.json.gz"}
+    assert {artifact["key"] for artifact in artifacts} == {f"stepscope-{name}" for name in names}
+    found = {path.name: path for path in (tmp_path / "session/data").rglob("*") if path.is_file()}
+    assert found.keys() == names
+    assert "aten::addmm" in found["report.html"].read_text()
+    assert steps_of(found["stepscope.pt.trace.json.gz"]) == numbers_of(tmp_path)
+    values = {row["variant"]: row["value"] for row in json.loads((tmp_path / "session/metrics.jsonl").read_text())}
+    for name, value in numbers_of(tmp_path).items():
+        assert values[f"stepscope/{name}"] == pytest.approx(value)
 
 
 def test_tensorboard(tmp_path):
