@@ -31,14 +31,28 @@ def steps_of(run):
         (["plain"], runs.new_program),
         # What is imported before all else.
         (["first"], runs.new_program),
-        (["reported"], runs.forked),
+        (["--report_to", "stepscope"], runs.forked),
         (["zero1"], runs.forked),
+        (["zero2"], runs.forked),
         (["zero3"], runs.forked),
     ],
 )
 def test_steps_are_those_of_the_trainer(tmp_path, words, start):
     run, (steps,) = record(tmp_path, *words, start=start)
     assert steps == 6
+    has_steps_and_phases_of_the_trainer(run, words)
+
+
+@pytest.mark.parametrize("words", [["first"], ["imported", "--report_to", "stepscope"]])
+def test_a_program_that_records_itself_has_the_same_steps(tmp_path, words):
+    told = runs.execute(*runs.forked(PROGRAM, *words), cwd=tmp_path)
+    assert json.loads(told.stdout.splitlines()[-1]) == [6]
+    (run,) = (tmp_path / "stepscope-runs").iterdir()
+    assert f"stepscope: next: stepscope report {run}\n" in told.stderr
+    has_steps_and_phases_of_the_trainer(run, words)
+
+
+def has_steps_and_phases_of_the_trainer(run, words):
     found = steps_of(run)
     assert [(row["step"], row["is_complete"]) for row in found] == [(step, True) for step in range(6)]
     rows = runs.rows(run)
@@ -46,7 +60,7 @@ def test_steps_are_those_of_the_trainer(tmp_path, words, start):
     assert (labels["training_step"], labels["evaluate"], labels["save_checkpoint"]) == (12, 3, 2)
     # A batch of the two that make a step.
     assert labels["train micro-step"] == 6
-    if words == ["zero1"]:
+    if words[0] in ("zero1", "zero2"):
         assert labels["Optimizer.step#AdamW.step"] == 12, "two groups of parameters"
     if words[0].startswith("zero"):
         assert (labels["fwd"], labels["bwd"], labels["step"]) == (12, 12, 6)

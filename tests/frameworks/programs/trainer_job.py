@@ -1,7 +1,8 @@
 """Trains a small Llama with Hugging Face's Trainer on the CPU, and prints its counts as JSON.
 
-Arguments: ``plain``, ``zero1``, or ``zero3``; ``raise`` has a callback fail in the middle and trains again; ``first`` has
-the callback given by the program, too, from a module that it imports before all others; ``reported`` by its name; ``profiled`` has a profiler of PyTorch's step with the trainer.
+Arguments: ``plain``, or ``zero1`` to ``zero3``; ``raise`` has a callback fail in the middle and trains again; ``first`` has
+the callback given by the program, too, from a module that it imports before all others, ``imported`` only imports that;
+``profiled`` has a profiler of PyTorch's step with the trainer. Last come ``--report_to`` and names, as Transformers reads them.
 """
 
 import json
@@ -10,7 +11,7 @@ import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 words = sys.argv[1:]
-if "first" in words:
+if "first" in words or "imported" in words:
     from stepscope.transformers import StepscopeCallback
 zero = next((int(word[4:]) for word in words if word.startswith("zero")), None)
 if zero is not None:
@@ -21,7 +22,7 @@ if zero is not None:
 
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
+from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
 
 
 class Data(torch.utils.data.Dataset):
@@ -74,10 +75,12 @@ if zero is not None:
         "zero_allow_untested_optimizer": True,
         "zero_optimization": {"stage": zero},
     }
+reported = words[words.index("--report_to") :] if "--report_to" in words else ["--report_to", "none"]
+(parsed,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(["--output_dir", "out", *reported])
 arguments = TrainingArguments(
     output_dir="out",
     use_cpu=zero is None,
-    report_to="stepscope" if "reported" in words else "none",
+    report_to=parsed.report_to,
     disable_tqdm=True,
     save_strategy="steps",
     save_steps=4,
