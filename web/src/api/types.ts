@@ -108,6 +108,8 @@ export interface AnalysisInfo {
   readonly name: string;
   readonly definition: string;
   readonly sections: Readonly<Record<string, string>>;
+  /** The columns of a result without options. */
+  readonly columns: readonly { readonly name: string }[];
   readonly accepts: {
     readonly group_by: readonly string[];
     readonly compat: readonly string[];

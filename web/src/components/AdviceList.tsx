@@ -4,6 +4,7 @@ import { hrefOf } from "../state/route";
 import { Definition } from "./Definition";
 import { Gain } from "./Gain";
 import { evidencePage, timelineAt } from "./links";
+import { analysisTitle } from "./vocabulary";
 import { Words } from "./Words";
 
 /** What to change, what there is most to gain from first, each with the numbers behind it. */
@@ -33,9 +34,7 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
               It is not so if: <Words text={row.disproof} />
             </p>
             <p class="advice-links">
-              <a href={evidencePage(row.evidence)}>
-                The numbers: <code>{row.evidence}</code>
-              </a>
+              <a href={evidencePage(row.evidence)}>The numbers: {analysisTitle(row.evidence)}</a>
               {row.evidence === "roofline" && (
                 <a href={hrefOf("tables", { analysis: "roofline", group: "shapes" })}>By shape</a>
               )}

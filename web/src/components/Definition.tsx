@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { analyses } from "../state/runs";
 import { Dialog } from "./Dialog";
 import { paragraphs } from "./paragraphs";
+import { analysisTitle, withoutCode } from "./vocabulary";
 import { Words } from "./Words";
 
 /** The analysis whose definition is open. */
@@ -15,8 +16,8 @@ export function Definition({ analysis }: { analysis: string }) {
     <button
       type="button"
       class="info"
-      title={info.definition.replaceAll("`", "")}
-      aria-label={`What ${analysis} means`}
+      title={withoutCode(info.definition)}
+      aria-label={`What “${analysisTitle(analysis)}” means`}
       onClick={() => {
         opened.value = analysis;
       }}
@@ -34,7 +35,7 @@ export function OpenDefinition() {
     opened.value = null;
   };
   return (
-    <Dialog title={name} isOpen={opened.value !== null} onClose={close}>
+    <Dialog title={analysisTitle(name)} isOpen={opened.value !== null} onClose={close}>
       {sections.map(([heading, text]) => (
         <section key={heading}>
           <h3>{heading}</h3>

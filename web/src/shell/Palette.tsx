@@ -5,6 +5,7 @@ import type { RunDetail } from "../api/types";
 import type { Found } from "../canvas/model";
 import { Dialog } from "../components/Dialog";
 import { timelineSearch } from "../components/links";
+import { analysisTitle } from "../components/vocabulary";
 import { Words } from "../components/Words";
 import { clipped } from "../format/printable";
 import { formatCount, formatNs } from "../format/units";
@@ -37,7 +38,7 @@ export function Palette() {
     href: hrefOf(page.id),
   }));
   const tables = [...analyses.value.values()].map((analysis) => ({
-    title: analysis.name,
+    title: analysisTitle(analysis.name),
     about: analysis.definition,
     href: hrefOf("tables", { analysis: analysis.name }),
   }));

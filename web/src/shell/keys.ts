@@ -35,6 +35,7 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
       ["Home, End", "first and last row"],
       ["Enter", "open the row: every digit, and where it leads"],
       ["Ctrl+C", "copy the row, with every digit"],
+      ["Shift+← →", "on a column's name: make it narrower or wider"],
     ],
   },
   {

@@ -47,6 +47,33 @@ test("Ctrl+K goes to a table", async () => {
   await close();
 });
 
+test("a column that is made wider keeps its width", async () => {
+  const { page, close } = await open(browser, at(server.url, "kernels"));
+  await settled(page);
+  const head = page.getByRole("grid", { name: "All kernels" }).locator("th[data-column=name]");
+  const width = async () => (await head.boundingBox())?.width ?? 0;
+  const other = async () => (await head.locator("xpath=following-sibling::th[1]").boundingBox())?.width ?? 0;
+  const [first, beside] = [await width(), await other()];
+  await head.getByRole("button").focus();
+  await page.keyboard.press("Shift+ArrowRight");
+  await expect.poll(width).toBeCloseTo(first + 14, 0);
+  const box = await head.boundingBox();
+  if (!box) throw new Error("no head");
+  await page.mouse.move(box.x + box.width - 3, box.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width + 57, box.y + 10, { steps: 4 });
+  await page.mouse.up();
+  await expect.poll(width).toBeCloseTo(first + 74, 0);
+  expect(await other()).toBeCloseTo(beside, 0);
+  await page.reload();
+  await settled(page);
+  expect(await width()).toBeCloseTo(first + 74, 0);
+  expect(await violations(page)).toEqual([]);
+  await head.locator(".edge").dblclick();
+  await expect.poll(width).toBeCloseTo(first, 0);
+  await close();
+});
+
 test("rows are walked through, opened and copied", async () => {
   const { page, close } = await open(browser, at(server.url, "kernels"));
   await settled(page);

@@ -53,9 +53,9 @@ const TABLES = [
   ["distributed", "Process groups", "layout", []],
   ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],
   ["source", "All lines", "source_lines", []],
-  ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
-  ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
-  ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
+  ["tables?analysis=step_breakdown", "Step breakdown", "step_breakdown", []],
+  ["tables?analysis=kernel_durations", "Kernel durations", "kernel_durations", []],
+  ["tables?analysis=idle_causes", "Idle causes", "idle_causes", []],
 ] as const;
 
 let browser: Browser;

@@ -83,8 +83,8 @@ test("columns of a histogram are as wide as their ranges on its axis", async () 
 test("a definition is no part of a heading", async () => {
   const { page, close } = await open(browser, at(run.url, "operators"));
   await settled(page);
-  await page.getByRole("button", { name: "What operators means" }).first().click();
-  const dialog = page.getByRole("dialog", { name: "operators" });
+  await page.getByRole("button", { name: "What “Operators” means" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "Operators" });
   await dialog.waitFor();
   expect(await page.locator("h1 dialog, h2 dialog").count()).toBe(0);
   expect(

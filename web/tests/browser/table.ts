@@ -41,7 +41,7 @@ export async function shownRows(page: Page, name: string): Promise<ShownCell[][]
 /** The names of its columns, as they are in results. */
 export async function shownColumns(page: Page, name: string): Promise<string[]> {
   const heads = page.getByRole("grid", { name, exact: true }).locator("thead th");
-  return heads.evaluateAll((elements) => elements.map((element) => (element as HTMLElement).title.split(":")[0] ?? ""));
+  return heads.evaluateAll((elements) => elements.map((element) => (element as HTMLElement).dataset.column ?? ""));
 }
 
 /** A column's unit, told by its name: it has the unit in it. */

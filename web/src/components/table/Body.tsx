@@ -5,6 +5,7 @@ import { exactCell, plainCell, shortCell } from "../../format/cell";
 import { copyText } from "../clipboard";
 import { MiddleCut } from "../MiddleCut";
 import { useVirtual } from "./virtual";
+import type { Widths } from "./widths";
 import { type Called, cellWords, hasSentences, isSum, kindWords } from "./words";
 
 /** Height of a row, as in styles/table.css. */
@@ -21,7 +22,7 @@ export interface RowSource {
 interface Props {
   readonly label: string;
   readonly columns: readonly Column[];
-  readonly widths: { readonly each: readonly number[]; readonly sum: number };
+  readonly widths: Widths;
   readonly store: RowSource;
   readonly count: number;
   readonly height: number;
@@ -98,6 +99,7 @@ export function Body(props: Props) {
           {columns.map((column, at) => (
             <col key={column.name} style={{ width: `${widths.each[at]}rem` }} />
           ))}
+          {widths.isChosen && <col />}
         </colgroup>
         {head}
         <tbody>

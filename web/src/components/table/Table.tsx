@@ -115,7 +115,7 @@ export function Table(props: TableProps) {
         <Body
           label={title}
           columns={columns}
-          widths={widthsOf(columns)}
+          widths={widthsOf(analysis, columns)}
           store={shown}
           count={count}
           height={props.height ?? 16}
@@ -126,6 +126,7 @@ export function Table(props: TableProps) {
             <Head
               columns={columns}
               sort={choices.sort || order}
+              widthsFor={analysis}
               onSort={(name) => set({ sort: nextSort(choices.sort || order, name) })}
             />
           }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Column } from "../../api/types";
-import { cellWords, isSum, kindName, kindWords } from "./words";
+import { cellWords, docWords, isSum, kindName, kindWords } from "./words";
 
 const column = (name: string, unit: Column["unit"]): Column => ({
   ...{ name, unit, label: name, doc: "", is_right_aligned: unit !== "text", has_answers: true },
@@ -30,4 +30,12 @@ test("a row that stands for others says so where others have their name", () => 
   const one = { rank: 0, step: 1_009, cause: "input", start_ns: 5, row: "one" };
   expect([cells(one), isSum(one)]).toEqual([["0", "1009", "waiting for data", "5 ns"], false]);
   expect(cells({ ...one, step: null, cause: "queue_wait" })).toEqual(["0", "–", "queue wait", "5 ns"]);
+});
+
+test("what a column is about has its values in words", () => {
+  const doc = "`peak_rates`, or `full_device`.";
+  const column = (name: string) =>
+    ({ name, label: name, unit: "text", doc, is_right_aligned: false, has_answers: true }) as const;
+  expect(docWords(column("gain_estimate"))).toBe("peak rates, or full device.");
+  expect(docWords(column("name"))).toBe("peak_rates, or full_device.");
 });

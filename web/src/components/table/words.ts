@@ -2,6 +2,7 @@
 
 import type { Cell, Column, Row } from "../../api/types";
 import { shortCell } from "../../format/cell";
+import { withoutCode } from "../vocabulary";
 
 /** Words for values of a column, by the column's name and the value. */
 export type Called = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -41,9 +42,12 @@ export const hasSentences = (column: Column): boolean => SENTENCES.has(column.na
 
 /** A text as a person reads it, where the column has names for programs, or sentences about code. */
 export function kindWords(column: string, name: string): string {
-  if (SENTENCES.has(column)) return name.replaceAll("`", "");
+  if (SENTENCES.has(column)) return withoutCode(name);
   return CALLED[column]?.[name] ?? (KINDS.has(column) ? name.replaceAll("_", " ") : name);
 }
+
+/** What a column is about, with values as cells have them. */
+export const docWords = ({ name, doc }: Column): string => withoutCode(doc, (value) => kindWords(name, value));
 
 /** What a person types for a value of a column as results have it. */
 export function kindName(column: string, words: string): string {

@@ -1,6 +1,7 @@
 // An answer to a query as the table that pages show: columns with units, rows by the names of columns, in an order.
 
 import type { Cell, Column, Num, QueryAnswer, QueryColumn, Row, Unit } from "../../api/types";
+import type { Widths } from "../../components/table/widths";
 import { shortCell } from "../../format/cell";
 
 /** A column of an answer. */
@@ -91,7 +92,7 @@ const compared = (a: Known, b: Known): number => (a < b ? -1 : a > b ? 1 : 0);
 const MEASURED = 300;
 
 /** Widths of columns by what is in them, in rem, and their sum. */
-export function widthsFor({ columns, rows }: AnswerTable): { readonly each: readonly number[]; readonly sum: number } {
+export function widthsFor({ columns, rows }: AnswerTable): Widths {
   const measured = rows.slice(0, MEASURED);
   const each = columns.map(({ name, label, unit, isNumber }) => {
     const longest = measured.reduce((most, row) => Math.max(most, shortCell(unit, row[name]).length), 0);
@@ -99,5 +100,5 @@ export function widthsFor({ columns, rows }: AnswerTable): { readonly each: read
     const width = Math.max(longest, label.length + 2) * 0.56 + 1.4;
     return Math.min(Math.max(width, 4.5), isNumber ? 16 : 26);
   });
-  return { each, sum: each.reduce((sum, width) => sum + width, 0) };
+  return { each, sum: each.reduce((sum, width) => sum + width, 0), isChosen: false };
 }

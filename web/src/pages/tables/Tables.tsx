@@ -2,9 +2,18 @@ import { Choices } from "../../components/Choices";
 import { ErrorNotice } from "../../components/Notice";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
+import { analysisTitle } from "../../components/vocabulary";
 import { Words } from "../../components/Words";
 import { param, setParams } from "../../state/route";
 import { analyses } from "../../state/runs";
+
+/** Other tools by what the command calls them. */
+const TOOLS: Readonly<Record<string, string>> = {
+  tb: "TensorBoard",
+  hta: "Holistic Trace Analysis",
+  dfanalyzer: "DFAnalyzer",
+  deepspeed: "DeepSpeed",
+};
 
 /** Every analysis as a table. */
 export default function Tables() {
@@ -28,7 +37,9 @@ export default function Tables() {
             }}
           >
             {names.map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {analysisTitle(name)}
+              </option>
             ))}
           </select>
         </label>
@@ -37,7 +48,7 @@ export default function Tables() {
             label="Group by"
             name="group"
             value={group ?? ""}
-            options={info.accepts.group_by.map((name) => [name, name])}
+            options={info.accepts.group_by.map((name) => [name, name.replaceAll("_", " ")])}
           />
         )}
         {info.accepts.compat.length > 0 && (
@@ -45,7 +56,7 @@ export default function Tables() {
             label="As defined by"
             name="compat"
             value={compat}
-            options={[["", "Stepscope"], ...info.accepts.compat.map((name) => [name, name] as const)]}
+            options={[["", "Stepscope"], ...info.accepts.compat.map((name) => [name, TOOLS[name] ?? name] as const)]}
           />
         )}
       </div>
@@ -55,7 +66,7 @@ export default function Tables() {
       <Table
         key={`${name} ${group} ${compat}`}
         analysis={name}
-        title={name}
+        title={analysisTitle(name)}
         query={[
           ["group_by", group === info.accepts.group_by[0] ? null : group],
           ["compat", compat],

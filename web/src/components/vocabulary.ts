@@ -1,0 +1,38 @@
+// What pages call what programs name: analyses, columns, and the parts that time is divided into.
+
+import { computed } from "@preact/signals";
+import { PARTS } from "../classes";
+import { analyses } from "../state/runs";
+
+const SHORT: Readonly<Record<string, string>> = { gpu: "GPU", io: "I/O" };
+
+/** The title of an analysis: `idle_causes` is *Idle causes*. */
+export function analysisTitle(name: string): string {
+  const words = name
+    .split("_")
+    .map((word) => SHORT[word] ?? word)
+    .join(" ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+const columns = computed(
+  () => new Set([...analyses.value.values()].flatMap(({ columns }) => columns.map(({ name }) => name))),
+);
+
+/** The words for a name that a text has as code; null for what a person types or reads in code. */
+export function wordsOf(name: string): string | null {
+  if (!name.includes("_")) return null;
+  if (analyses.value.has(name)) return analysisTitle(name);
+  if (Object.hasOwn(PARTS, name)) return PARTS[name]?.words ?? null;
+  return columns.value.has(name) ? columnWords(name) : null;
+}
+
+/** A column's name without its unit, which cells show. */
+const columnWords = (name: string): string => name.replace(/_(ns|bytes|ratio)(?=_|$)/, "").replaceAll("_", " ");
+
+/** A text in which code stands between backquotes, as one without them; `called` says what else is called otherwise. */
+export const withoutCode = (text: string, called = (name: string) => name): string =>
+  text
+    .split("`")
+    .map((part, at) => (at % 2 === 1 ? (wordsOf(part) ?? called(part)) : part))
+    .join("");
