@@ -28,7 +28,12 @@ def test_each_pattern_gives_the_same(found):
     _, theirs, ours = found
     assert theirs.pop("of") == "torch.profiler.profiler"
     assert ours.pop("of") == "stepscope.profiler._profile"
+    # PyTorch's own ends the outer one with the inner.
+    assert (theirs.pop("nested"), ours.pop("nested")) == ([0, 1], [3, 1])
     assert ours == theirs
+    assert ours["waiting"] == [1, 1]
+    _, tables, traces = ours["torchtune"]
+    assert tables == [True] * 2 and traces == [["gz", 2]] * 2
     assert ours["itself"]["theirs"] == "torch.profiler.profiler"
     assert ours["vllm"][1] == [["gz", 1], ["gz", 1]]
 

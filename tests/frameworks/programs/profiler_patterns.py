@@ -1,7 +1,7 @@
 """Calls ``torch.profiler.profile`` as frameworks do, and prints what came of it as JSON: the same for PyTorch's and ours.
 
-The patterns are those of vLLM, SGLang, torchtitan, torchtune, Megatron-LM, Composer, Axolotl and LLaMA-Factory, and the
-real ones of Lightning and accelerate.
+The patterns are those of vLLM, SGLang, torchtitan, Megatron-LM, Composer, Axolotl and LLaMA-Factory, and the real ones of
+torchtune, Lightning and accelerate.
 """
 
 import inspect
@@ -31,9 +31,9 @@ def names_in(path):
     return sum(event.get("name") == "aten::erfinv" for event in events)
 
 
-def exported(folder):
-    """The files below a folder, without what a clock and a process put into their names, and their operators."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+def exported(folder, pattern="*"):
+    """The traces below a folder, without what a clock and a process put into their names, and their operators."""
+    files = sorted(path for path in folder.rglob(pattern) if path.is_file())
     return [("gz" if path.suffix == ".gz" else "plain", names_in(path)) for path in files]
 
 
@@ -78,23 +78,22 @@ def torchtitan():
 
 
 def torchtune():
-    """Members of the object are read in its handler."""
-    found = []
+    """Its handler reads members of the object, and writes a table of averages and stacks."""
+    import torchtune.training
 
-    def handler(prof):
-        folder = FOLDER / "torchtune" / f"iteration_{prof.step_num}"
-        tensorboard_trace_handler(str(folder), worker_name="r0", use_gzip=True)(prof)
-        found.append([prof.step_num, prof.profile_memory, prof.with_stack, prof.record_shapes])
-        prof.export_stacks(str(folder.parent.parent / "stacks.txt"), "self_cpu_time_total")
-
-    options = {"with_stack": True, "record_shapes": True, "profile_memory": False}
-    with profile(
-        activities=CPU, schedule=schedule(wait=1, warmup=1, active=2, repeat=1), on_trace_ready=handler, **options
-    ) as prof:
-        for _ in range(6):
+    folder = FOLDER / "torchtune"
+    steps = {"wait_steps": 1, "warmup_steps": 1, "active_steps": 2, "num_cycles": 2}
+    prof, _ = torchtune.training.setup_torch_profiler(
+        enabled=True, cuda=False, xpu=False, with_stack=True, output_dir=str(folder), **steps
+    )
+    with prof:
+        for _ in range(8):
             work()
             prof.step()
-    return found, exported(FOLDER / "torchtune")
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.txt"))
+    # Its 25 rows begin with functions that were called before all operators.
+    tables = [": torchtune" in path.read_text() for path in folder.rglob("*averages.txt")]
+    return names, tables, exported(folder, "*.json.gz")
 
 
 def megatron():
@@ -207,6 +206,35 @@ def lightning():
     return tables, [names_in(path) for path in traces]
 
 
+def waiting():
+    """An object inside of another that waits."""
+    found = []
+    steps = schedule(wait=1, warmup=1, active=1, repeat=1)
+    with profile(activities=CPU, schedule=steps, on_trace_ready=lambda prof: found.append(counted(prof))) as outer:
+        for step in range(4):
+            if step == 0:
+                with profile(activities=CPU) as inner:
+                    work()
+                found.append(counted(inner))
+            work()
+            outer.step()
+    return found
+
+
+def nested():
+    """An object inside of another that records."""
+    with profile(activities=CPU) as outer:
+        work()
+        with profile(activities=CPU) as inner:
+            work()
+        work()
+    return counted(outer), counted(inner)
+
+
+def counted(prof):
+    return sum(average.count for average in prof.key_averages() if average.key == "aten::erfinv")
+
+
 def itself():
     """What PyTorch has from its own profiler, and what a program asks of the class."""
     prof = torch.profiler.profile(activities=CPU)
@@ -245,6 +273,8 @@ PATTERNS = (
     llamafactory,
     accelerate,
     lightning,
+    waiting,
+    nested,
     itself,
 )
 # In its first recording of stacks PyTorch 2.13 may name a frame by memory that is gone, and cannot read its own events:
