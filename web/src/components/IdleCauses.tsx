@@ -10,6 +10,7 @@ import { Swatch } from "./charts/Swatch";
 import { Definition } from "./Definition";
 import { timelineSearch } from "./links";
 import { ErrorNotice, Loading } from "./Notice";
+import { PlainHead } from "./table/PlainHead";
 import { Value } from "./Value";
 
 /** Devices whose causes are drawn; all are in the table of the analysis. */
@@ -109,24 +110,16 @@ function CauseList({ name, causes }: { name: string; causes: readonly Row[] }) {
 function CauseTable({ name, causes }: { name: string; causes: readonly Row[] }) {
   return (
     <table class="plain causes-table" aria-label={`Why ${name} idles`}>
-      <thead>
-        <tr>
-          <th scope="col">Cause</th>
-          <th scope="col" class="number">
-            Time
-          </th>
-          <th scope="col" class="number">
-            Share
-          </th>
-          <th scope="col" class="number">
-            Gaps
-          </th>
-          <th scope="col" class="number">
-            Longest
-          </th>
-          <th scope="col">Host meanwhile, mostly</th>
-        </tr>
-      </thead>
+      <PlainHead
+        columns={[
+          "Cause",
+          { number: "Time" },
+          { number: "Share" },
+          { number: "Gaps" },
+          { number: "Longest" },
+          "Host meanwhile, mostly",
+        ]}
+      />
       <tbody>
         {causes.map((row) => (
           <tr key={row.cause as string}>

@@ -1,5 +1,6 @@
 import type { Breakdown } from "../../api/types";
 import { partLook } from "../../classes";
+import { PlainHead } from "../table/PlainHead";
 import { Value } from "../Value";
 import { Swatch } from "./Swatch";
 
@@ -7,17 +8,7 @@ import { Swatch } from "./Swatch";
 export function BreakdownTable({ breakdown, label }: { breakdown: Breakdown; label: string }) {
   return (
     <table class="plain" aria-label={label}>
-      <thead>
-        <tr>
-          <th scope="col">Part</th>
-          <th scope="col" class="number">
-            Time
-          </th>
-          <th scope="col" class="number">
-            Share
-          </th>
-        </tr>
-      </thead>
+      <PlainHead columns={["Part", { number: "Time" }, { number: "Share" }]} />
       <tbody>
         {breakdown.parts.map((part) => (
           <tr key={part.class}>

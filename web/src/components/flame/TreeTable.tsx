@@ -1,6 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import { exactCell, shortCell } from "../../format/cell";
+import { docWords } from "../table/words";
 import type { Module } from "./tree";
 
 interface Props {
@@ -50,7 +51,7 @@ export function TreeTable({ noun, kind, columns, modules, open, onToggle, onChoo
               {noun}
             </th>
             {columns.map((column) => (
-              <th key={column.name} scope="col" class="number" title={column.name}>
+              <th key={column.name} scope="col" class="number" title={docWords(column)}>
                 {column.label}
               </th>
             ))}

@@ -3,6 +3,7 @@ import { partLook } from "../../classes";
 import { hatchOf } from "../../components/charts/Patterns";
 import { Swatch } from "../../components/charts/Swatch";
 import { MiddleCut } from "../../components/MiddleCut";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { exactCell, formatCell } from "../../format/cell";
 import { formatCount } from "../../format/units";
@@ -23,19 +24,15 @@ export function Largest({ parts }: { parts: StepParts }) {
   return (
     <div class="table-scroll step-parts largest">
       <table aria-label="What explains the difference">
-        <thead>
-          <tr>
-            <th scope="col">what changed most</th>
-            <th scope="col">class</th>
-            <th scope="col">less or more</th>
-            <th scope="col" class="number">
-              change, ms
-            </th>
-            <th scope="col" class="number" title="A change as a share of the difference of the mean steps">
-              of the difference
-            </th>
-          </tr>
-        </thead>
+        <PlainHead
+          columns={[
+            "what changed most",
+            "class",
+            "less or more",
+            { number: "change, ms" },
+            { number: "of the difference", title: "A change as a share of the difference of the mean steps" },
+          ]}
+        />
         <tbody>
           {first.map((change) => (
             <tr key={`${change.class} ${change.name}`}>

@@ -6,6 +6,7 @@ import { hatchOf } from "../../components/charts/Patterns";
 import { SideKeys } from "../../components/charts/SideKeys";
 import { Swatch } from "../../components/charts/Swatch";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { exactCell, formatCell } from "../../format/cell";
 import { formatCount, formatNs } from "../../format/units";
@@ -92,25 +93,17 @@ function Account({ parts, names }: { parts: StepParts; names: readonly [string, 
   return (
     <div class="table-scroll step-parts">
       <table aria-label="Difference of the mean steps">
-        <thead>
-          <tr>
-            <th scope="col">class, name</th>
-            <th scope="col">before and now</th>
-            <th scope="col" class="number" title={names[0]}>
-              before, ms
-            </th>
-            <th scope="col" class="number" title={names[1]}>
-              now, ms
-            </th>
-            <th scope="col">change, added up</th>
-            <th scope="col" class="number">
-              change, ms
-            </th>
-            <th scope="col" class="number">
-              change
-            </th>
-          </tr>
-        </thead>
+        <PlainHead
+          columns={[
+            "class, name",
+            "before and now",
+            { number: "before, ms", title: names[0] },
+            { number: "now, ms", title: names[1] },
+            "change, added up",
+            { number: "change, ms" },
+            { number: "change" },
+          ]}
+        />
         {classes.map((of, at) => (
           <tbody key={of.name}>
             <ClassRow

@@ -3,6 +3,7 @@ import { Figure } from "../../components/charts/Figure";
 import { Overlaid } from "../../components/charts/Overlaid";
 import type { PairRange } from "../../components/charts/ranges";
 import { ErrorNotice, Loading } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { type Compared, useCompared } from "./asked";
 
@@ -40,16 +41,7 @@ export function Steps({ compared }: { compared: Compared }) {
       <div class="timeline-rows">
         <table>
           <caption class="hidden">How long steps take</caption>
-          <thead>
-            <tr>
-              <th scope="col">steps</th>
-              {COLUMNS.map(([name, label]) => (
-                <th key={name} scope="col" class="number">
-                  {label}
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <PlainHead columns={["steps", ...COLUMNS.map(([, label]) => ({ number: label }))]} />
           <tbody>
             {(["a", "b"] as const).map((side, at) => (
               <tr key={side}>

@@ -6,6 +6,7 @@ import { Figure } from "../../components/charts/Figure";
 import { Legend } from "../../components/charts/Legend";
 import { StackedColumns } from "../../components/charts/StackedColumns";
 import { partsIn } from "../../components/charts/steps";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { Words } from "../../components/Words";
 import { formatCount } from "../../format/units";
@@ -60,20 +61,14 @@ function TrendOf({ list, compared }: { list: readonly RunSummary[]; compared: Co
       )}
       <div class="table-scroll step-parts">
         <table aria-label="Mean steps of all runs">
-          <thead>
-            <tr>
-              <th scope="col">run</th>
-              <th scope="col" class="number">
-                mean step, ms
-              </th>
-              <th scope="col" class="number" title="Less the mean step of the run before">
-                change, ms
-              </th>
-              <th scope="col" class="number">
-                change
-              </th>
-            </tr>
-          </thead>
+          <PlainHead
+            columns={[
+              "run",
+              { number: "mean step, ms" },
+              { number: "change, ms", title: "Less the mean step of the run before" },
+              { number: "change" },
+            ]}
+          />
           <tbody>
             {rows.map((row, at) => (
               <tr key={row.key} aria-current={chosen.includes(row.key) ? "true" : undefined}>

@@ -1,4 +1,5 @@
 import { ErrorNotice, Loading } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import { clipped, printable } from "../../format/printable";
 import { formatCount } from "../../format/units";
 import { type Compared, useCompared } from "./asked";
@@ -47,13 +48,7 @@ function SettingTable({ label, settings, names }: TableProps) {
   return (
     <div class="timeline-rows">
       <table class="plain" aria-label={label}>
-        <thead>
-          <tr>
-            <td />
-            <th scope="col">before: {names[0]}</th>
-            <th scope="col">now: {names[1]}</th>
-          </tr>
-        </thead>
+        <PlainHead columns={[null, `before: ${names[0]}`, `now: ${names[1]}`]} />
         <tbody>
           {settings.map(({ words, before, now }) => (
             <tr key={words}>

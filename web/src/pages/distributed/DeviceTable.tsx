@@ -2,6 +2,7 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { MISSING } from "../../format/cell";
 import { formatCount } from "../../format/units";
@@ -29,31 +30,19 @@ export function DeviceTable() {
       {answer.state === "failed" && <ErrorNotice error={answer.error} />}
       <div class="table-scroll device-table">
         <table class="plain" aria-label="Ranks and devices">
-          <thead>
-            <tr>
-              <th scope="col" class="number">
-                Rank
-              </th>
-              <th scope="col">Host</th>
-              <th scope="col">Process</th>
-              <th scope="col" class="number">
-                Device
-              </th>
-              <th scope="col">Name</th>
-              <th scope="col" class="number">
-                Memory
-              </th>
-              <th scope="col" class="number">
-                Runs kernels
-              </th>
-              <th scope="col" class="number">
-                Multiprocessors
-              </th>
-              <th scope="col" class="number">
-                Occupancy
-              </th>
-            </tr>
-          </thead>
+          <PlainHead
+            columns={[
+              { number: "Rank" },
+              "Host",
+              "Process",
+              { number: "Device" },
+              "Name",
+              { number: "Memory" },
+              { number: "Runs kernels" },
+              { number: "Multiprocessors" },
+              { number: "Occupancy" },
+            ]}
+          />
           <tbody>
             {all.slice(0, MOST).map((row) => (
               <tr key={`${row.rank} ${row.device}`}>

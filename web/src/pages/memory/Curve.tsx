@@ -3,6 +3,7 @@ import type { Envelope } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
 import { TimeSeries } from "../../components/charts/TimeSeries";
 import { Definition } from "../../components/Definition";
+import { conditionsOf, type Memory } from "../../components/memories";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
 import { chooseRange, range, withRank } from "../../state/range";
@@ -10,7 +11,6 @@ import { param, selection, timeWindow, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
 import { useSteps } from "../../state/steps";
-import { conditionsOf, type Memory } from "./memories";
 
 const ALLOCATED = { name: "allocated_bytes", words: "allocated", colour: "compute" } as const;
 const RESERVED = { name: "reserved_bytes", words: "reserved", colour: "label", isDashed: true } as const;

@@ -2,6 +2,7 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { timelineAt, timelineSearch } from "../../components/links";
+import { chosenMemory, conditionsOf, memoriesOf, memoryWords } from "../../components/memories";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { RangeForm } from "../../components/RangeForm";
 import { TopBars } from "../../components/TopBars";
@@ -13,7 +14,6 @@ import { hrefOf, hrefWith, param, selection, whereWords } from "../../state/rout
 import { detail, runId } from "../../state/runs";
 import { Curve } from "./Curve";
 import { allocationLinks } from "./links";
-import { chosenMemory, conditionsOf, memoriesOf, memoryWords } from "./memories";
 
 const GROUPS = [
   ["name", "operator"],

@@ -1,11 +1,12 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
 import { Definition } from "../../components/Definition";
+import { memoriesOf, memoryWords } from "../../components/memories";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { useAnswer } from "../../state/answer";
 import { hrefOf, selection } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { memoriesOf, memoryWords } from "../memory/memories";
 
 /** Memories that are told; all are on their page. */
 const SHOWN = 8;
@@ -28,17 +29,7 @@ export function Memory() {
         <a href={hrefOf("memory")}>Memory</a> <Definition analysis="memory_summary" />
       </h2>
       <table class="plain" aria-label="Peaks of memory">
-        <thead>
-          <tr>
-            <th scope="col">Memory of</th>
-            <th scope="col" class="number">
-              Peak
-            </th>
-            <th scope="col" class="number">
-              Of capacity
-            </th>
-          </tr>
-        </thead>
+        <PlainHead columns={["Memory of", { number: "Peak" }, { number: "Of capacity" }]} />
         <tbody>
           {memoriesOf(rows).map((memory, at) => (
             <tr key={memory.id}>

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Row, Unit } from "../../api/types";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { hrefWith } from "../../state/route";
 import { type CodeLine, codeLines, type Excerpt } from "./excerpt";
@@ -29,17 +30,7 @@ export function Code({ excerpt, rows, by, byWords, unit, line }: Props) {
   return (
     <div class="code-scroll" ref={scroller}>
       <table class="code" aria-label={`Lines of ${excerpt.file}`}>
-        <thead>
-          <tr>
-            <th scope="col" class="number">
-              Line
-            </th>
-            <th scope="col" class="number">
-              {byWords}
-            </th>
-            <th scope="col">Code</th>
-          </tr>
-        </thead>
+        <PlainHead columns={[{ number: "Line" }, { number: byWords }, "Code"]} />
         <tbody>
           {lines.map((code) => (
             <Line

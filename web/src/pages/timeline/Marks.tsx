@@ -1,5 +1,6 @@
 import { inOrder, NOTE_LENGTH, noted, unmarked } from "../../canvas/marks";
 import { Empty } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { setParams } from "../../state/route";
@@ -20,21 +21,9 @@ export function Marks({ controller }: { controller: TimelineController }) {
     <div class="timeline-rows">
       <table>
         <caption class="dim">The link of this page has the marks with their notes.</caption>
-        <thead>
-          <tr>
-            <th scope="col" class="number">
-              mark
-            </th>
-            <th scope="col" class="number">
-              time
-            </th>
-            <th scope="col" class="number">
-              since the one before
-            </th>
-            <th scope="col">note</th>
-            <td />
-          </tr>
-        </thead>
+        <PlainHead
+          columns={[{ number: "mark" }, { number: "time" }, { number: "since the one before" }, "note", null]}
+        />
         <tbody>
           {marks.map(({ time_ns, note }, at) => {
             const number = formatCount(at + 1);

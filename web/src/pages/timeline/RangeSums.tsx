@@ -4,6 +4,7 @@ import type { ErrorBody } from "../../api/types";
 import type { Sums } from "../../canvas/model";
 import { around, type Span } from "../../canvas/view";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import { SUMS_BY } from "../../components/timeline-shared/requests";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
@@ -87,21 +88,7 @@ function SumsTable({ controller, sums, by }: { controller: TimelineController; s
             `; the first ${formatCount(sums.rows.length)} of ${formatCount(sums.names)} rows`}
           . A slice counts with the part of it that lies in the range.
         </caption>
-        <thead>
-          <tr>
-            <th scope="col">{by}</th>
-            <th scope="col" class="number">
-              slices
-            </th>
-            <th scope="col" class="number">
-              total
-            </th>
-            <th scope="col" class="number">
-              self
-            </th>
-            <th scope="col">longest</th>
-          </tr>
-        </thead>
+        <PlainHead columns={[by, { number: "slices" }, { number: "total" }, { number: "self" }, "longest"]} />
         <tbody>
           {sums.rows.map((row) => (
             <tr key={`${row.name} ${row.kind} ${row.longest}`}>

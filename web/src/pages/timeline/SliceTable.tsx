@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { isSample, type Slice } from "../../canvas/model";
+import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
 import type { TimelineController } from "./controller";
@@ -22,19 +23,7 @@ export function SliceTable({ controller, slices, caption }: Props) {
     <div class="timeline-rows">
       <table ref={table}>
         <caption class="dim">{caption}</caption>
-        <thead>
-          <tr>
-            <th scope="col">name</th>
-            <th scope="col" class="number">
-              start
-            </th>
-            <th scope="col" class="number">
-              duration
-            </th>
-            <th scope="col">kind</th>
-            <th scope="col">where</th>
-          </tr>
-        </thead>
+        <PlainHead columns={["name", { number: "start" }, { number: "duration" }, "kind", "where"]} />
         <tbody>
           {slices.map((slice) => (
             <tr key={slice.id} aria-current={slice.id === selected ? "true" : undefined}>

@@ -5,6 +5,7 @@ import { isSample, type PartOfRank, type Slice, type SliceDetails, type SourceTe
 import { CopyButton } from "../../components/CopyButton";
 import { searchText, sourceLine } from "../../components/links";
 import { Empty } from "../../components/Notice";
+import { PlainHead } from "../../components/table/PlainHead";
 import type { Requests } from "../../components/timeline-shared/requests";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
@@ -149,17 +150,7 @@ function OnAllRanks({ controller }: { controller: TimelineController }) {
       <h3>On {formatCount(parts.length)} ranks</h3>
       {ofLast && <p>{link(ofLast)} came last.</p>}
       <table class="plain" aria-label="On each rank">
-        <thead>
-          <tr>
-            <th scope="col">Rank</th>
-            <th scope="col" class="number">
-              Start
-            </th>
-            <th scope="col" class="number">
-              Duration
-            </th>
-          </tr>
-        </thead>
+        <PlainHead columns={["Rank", { number: "Start" }, { number: "Duration" }]} />
         <tbody>
           {(isWhole ? parts : parts.slice(0, SHOWN)).map((part) => (
             <tr key={`${part.rank} ${part.slice.id}`}>

@@ -1,6 +1,6 @@
 // The memories of a run: one a device, and one for the host of each rank. A row of `memory_summary` is one of them.
 
-import type { Cell, Num, Row } from "../../api/types";
+import type { Cell, Num, Row } from "../api/types";
 
 /** One memory, as it stands in the address: `RANK/DEVICE`, or `RANK/host`. */
 export interface Memory {
