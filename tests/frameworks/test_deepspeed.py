@@ -175,8 +175,9 @@ def test_its_tutorial_as_it_stands(tmp_path):
 def test_settings_that_change_what_is_measured_are_told(tmp_path):
     record(tmp_path / "run", 1, 1, 2, "disturbed")
     finding = runs.findings(tmp_path / "run")["capture.disturbed"]
-    assert finding["count"] == 2
-    assert "comms_logger" in str(finding["examples"]) and "wall_clock_breakdown" in str(finding["examples"])
+    assert finding["count"] == 4
+    for setting in ("comms_logger", "wall_clock_breakdown", "memory_breakdown", "flops_profiler"):
+        assert f"DeepSpeed's {setting}" in str(finding["examples"])
 
 
 def test_a_release_that_is_not_known_runs_on_and_is_told(tmp_path):

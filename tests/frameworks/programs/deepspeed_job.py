@@ -40,7 +40,8 @@ def engine():
     if overflows:
         config["fp16"] = {"enabled": True, "initial_scale_power": 16, "loss_scale_window": 2, "hysteresis": 1}
     if "disturbed" in sys.argv:
-        config.update(wall_clock_breakdown=True, comms_logger={"enabled": True})
+        config.update(wall_clock_breakdown=True, memory_breakdown=True, comms_logger={"enabled": True})
+        config["flops_profiler"] = {"enabled": True, "profile_step": 2}
     return deepspeed.initialize(model=model, optimizer=torch.optim.AdamW(groups), config=config)[0]
 
 
