@@ -38,12 +38,17 @@ def test_modules_have_the_parameters_and_multiplications_of_the_flops_profiler(p
     shared = {"blocks.0.tied", "blocks.1.Net.blocks.0.tied"}
     lists = {"blocks", "model.layers"}
     assert {*found} - shared == {*counted} - shared - lists - {"blocks.1.tied"}
-    for path, (parameters, macs, _) in counted.items():
+    for path, (parameters, macs, flops) in counted.items():
         if path not in lists and not path.endswith("tied"):
             assert found[path]["parameters"] == parameters, path
             # The profiler adds up both calls of the shared module at both places.
             twice = 24576 if re.fullmatch(r"blocks\.\d", path) else 0
             assert found[path]["forward_macs"] == macs - twice, path
+            # Of other operations than products, the profiler counts none, or one an element where we count more.
+            if found[path]["module_class"] == "Linear":
+                # The input of this one is transposed: its bias is added by an operation of its own.
+                apart = 2 * 12 * 10 if (model, path) == ("small", "head") else 0
+                assert found[path]["forward_flops"] == flops + apart, path
     # The backward pass of a matrix product is two of them, but for inputs and weights that need no gradient.
     linear = found["lm_head" if model == "llama" else "head"]
     assert linear["backward_flops"] == 4 * linear["forward_macs"]
@@ -113,11 +118,15 @@ def test_collectives_have_the_counts_and_rates_of_the_comms_logger(tmp_path, mon
 def test_phases_take_what_the_timers_say(tmp_path):
     run = tmp_path / "run"
     told = runs.stepscope("record", "-o", run, "--", *runs.forked(PROGRAM, "timers"), env=one_process())
-    lines = re.findall(r"time \(ms\) \| fwd: ([\d.]+) \| bwd: ([\d.]+) .*\| step: ([\d.]+)", told.stdout + told.stderr)
+    printed = r"time \(ms\) \| fwd: ([\d.]+) \| bwd: ([\d.]+) .*\| bwd_allreduce: ([\d.]+) \| step: ([\d.]+)"
+    lines = re.findall(printed, told.stdout + told.stderr)
     assert len(lines) == 7
     labels = [row for row in runs.rows(run) if row["kind"] == "label"]
-    for at, phase in enumerate(("fwd", "bwd", "step")):
+    for at, phase in enumerate(("fwd", "bwd", "bwd_allreduce", "step")):
         ours = [row["dur_ns"] / 1e6 for row in runs.named(labels, phase)]
         of_steps = [ours[2 * step] + ours[2 * step + 1] for step in range(7)]
-        ratios = [ours_ms / float(line[at]) for ours_ms, line in zip(of_steps, lines)]
-        assert statistics.median(ratios) == pytest.approx(1, abs=0.02), (phase, of_steps, lines)
+        # What the engine does around this timer takes a tenth of a millisecond a batch.
+        around_ms = 0.3 if phase == "bwd_allreduce" else 0
+        theirs = [float(line[at]) for line in lines]
+        off = [max(abs(ours_ms - theirs_ms) - around_ms, 0) / theirs_ms for ours_ms, theirs_ms in zip(of_steps, theirs)]
+        assert statistics.median(off) <= 0.02, (phase, of_steps, theirs)
