@@ -1,7 +1,6 @@
 """Jobs of Hugging Face's Trainer have the steps that it counts, and evaluating and saving are outside of them."""
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -93,13 +92,14 @@ def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
 
 
 def test_what_trl_measures_is_labelled(tmp_path):
-    program = (
-        "import torch\n"
-        "from trl.extras.profiling import ProfilingContext\n"
-        "with ProfilingContext('vLLM.generate', [], True):\n"
-        "    torch.erfinv(torch.zeros(4))\n"
-    )
-    runs.stepscope("record", "-o", tmp_path / "run", "--", sys.executable, "-c", program)
+    program = runs.forked(PROGRAM.with_name("grpo_job.py"))
+    told = runs.stepscope("record", "-o", tmp_path / "run", "--", *program, cwd=tmp_path)
+    assert json.loads(told.stdout.splitlines()[-1]) == [2]
     assert "capture.framework_refused" not in runs.findings(tmp_path / "run")
-    pairs = runs.with_parents(runs.rows(tmp_path / "run"))
-    assert [parent["name"] for parent, row in pairs if row["name"] == "aten::erfinv"] == ["vLLM.generate"]
+    assert [row["step"] for row in steps_of(tmp_path / "run")] == [0, 1]
+    rows = runs.rows(tmp_path / "run")
+    labels = {row["name"] for row in rows if row["kind"] == "label" and row["name"].startswith("GRPOTrainer.")}
+    names = ("transformers.generate", "reward", "compute_loss", "_calculate_rewards")
+    assert labels >= {f"GRPOTrainer.{name}" for name in names}
+    pairs = runs.with_parents(rows)
+    assert [parent["name"] for parent, row in pairs if row["name"] == "aten::erfinv"] == ["GRPOTrainer.reward"] * 2
