@@ -57,7 +57,8 @@ def harmless(function):
         except Exception as error:
             _refuse(framework, error)
 
-    _recorder.hide(called.__code__)
+    for each in (function, called):
+        _recorder.hide(each.__code__)
     return called
 
 

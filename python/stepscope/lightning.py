@@ -104,21 +104,25 @@ class StepscopeProfiler(*(profilers.Profiler for profilers in _bases("profilers"
         self._run = OwnRun(options)
         self._labels: dict[str, list] = collections.defaultdict(list)
 
+    @harmless
     def setup(self, stage, local_rank=None, log_dir=None):
         super().setup(stage, local_rank, log_dir)
         self._run.begin()
 
+    @harmless
     def start(self, action_name):
         if _recorder.are_labels_wanted():
             label = annotate(action_name)
             label.__enter__()
             self._labels[action_name].append(label)
 
+    @harmless
     def stop(self, action_name):
         labels = self._labels.get(action_name)
         if labels:
             labels.pop().__exit__(None, None, None)
 
+    @harmless
     def teardown(self, stage):
         super().teardown(stage)
         # Also called of an object that was never made whole.
