@@ -244,11 +244,14 @@ impl Source {
 }
 
 /// The rank that a file's name, or the name of its folder, states: `rank3_trace.json`, `rank_3/trace.json`,
-/// `trace-3-of-24.json`. Numbers of processes, as in `host_4711.pt.trace.json`, are no ranks.
+/// `trace-3-of-24.json`, accelerate's `profile_3.json`, SGLang's `1795937495-TP-3.trace.json.gz`. Numbers of processes, as in
+/// `host_4711.pt.trace.json`, are no ranks.
 fn rank_in_name(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
-    after_rank(name).or_else(|| before_of(name)).or_else(|| after_rank(folder))
+    let of_accelerate = || crate::trace_name(path).strip_prefix("profile_")?.parse().ok();
+    let stated = after_rank(name).or_else(|| before_of(name)).or_else(of_accelerate);
+    stated.or_else(|| only_dimension(name)).or_else(|| after_rank(folder))
 }
 
 /// The rank of a dump of the Flight Recorder: what its name states, or else the number that it ends with.
@@ -274,6 +277,16 @@ fn before_of(name: &str) -> Option<u32> {
     let (before, after) = name.split_once("-of-")?;
     let (_, number) = before.rsplit_once('-')?;
     number.parse().ok().filter(|_| after.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// The number behind `-TP-`, where those of the other dimensions that the name states are 0: else the rank depends on how
+/// large each is.
+fn only_dimension(name: &str) -> Option<u32> {
+    let number = |dimension: &str| {
+        let (_, after) = name.split_once(dimension)?;
+        after[..after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len())].parse::<u32>().ok()
+    };
+    number("-TP-").filter(|_| ["-DP-", "-PP-", "-EP-"].iter().all(|other| number(other).unwrap_or(0) == 0))
 }
 
 /// A file that does not say its rank, of another profiler, has the rank of the file about the same process. A number that
@@ -347,8 +360,23 @@ mod tests {
         let with_rank =
             ["rank3_trace.json.gz", "a/rank-3.json", "trace_rank_3.pt.trace.json", "rank_3/a.json", "1/Rank3"];
         with_rank.iter().for_each(|path| assert_eq!(rank(path), Some(3), "{path}"));
-        assert_eq!(rank("torch-trace-3-of-24-step5.json"), Some(3));
-        let without = ["host_4711.pt.trace.json", "crank3.json", "rank.json", "best-of-5.json", "r0-2024.json"];
+        for of_others in [
+            "torch-trace-3-of-24-step5.json",
+            "profile_3.json",
+            "1795-TP-3.trace.json.gz",
+            "1795-TP-3-DP-0-DECODE.json.gz",
+        ] {
+            assert_eq!(rank(of_others), Some(3), "{of_others}");
+        }
+        let without = [
+            "host_4711.pt.trace.json",
+            "crank3.json",
+            "rank.json",
+            "best-of-5.json",
+            "r0-2024.json",
+            "profile_3b.json",
+            "a-TP-1-PP-1.json",
+        ];
         without.iter().for_each(|path| assert_eq!(rank(path), None, "{path}"));
     }
 
