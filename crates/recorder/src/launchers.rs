@@ -20,16 +20,17 @@ const WITHOUT_RANK: Family = Family {
     world_size: &["WORLD_SIZE"],
     local_rank: &["LOCAL_RANK"],
     local_world_size: &["LOCAL_WORLD_SIZE", "LOCAL_SIZE"],
-    node_rank: &["NODE_RANK"],
+    node_rank: &["NODE_RANK", "JOB_COMPLETION_INDEX"],
     ..NONE
 };
 
 /// The first one that applies counts: the one that is closest to the program comes first.
 const FAMILIES: [Family; 10] = [
-    // torchrun, and what is like it. The node: torchrun; Ray and Composer; DeepSpeed, whose local size has a short name.
+    // torchrun, and what is like it. The node: torchrun; Ray and Composer; DeepSpeed, whose local size has a short name;
+    // Kubernetes, of which an indexed job is a node each.
     Family {
         rank: Some("RANK"),
-        node_rank: &["GROUP_RANK", "NODE_RANK", "CROSS_RANK"],
+        node_rank: &["GROUP_RANK", "NODE_RANK", "CROSS_RANK", "JOB_COMPLETION_INDEX"],
         restart_count: &["TORCHELASTIC_RESTART_COUNT"],
         ..WITHOUT_RANK
     },
