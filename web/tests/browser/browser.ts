@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
+import { launchFirefox } from "./firefox";
 
 /** A page that is watched. */
 export interface Watched {
@@ -17,8 +18,12 @@ export interface Watched {
 /** Where Chromium or Chrome is as a rule. */
 const USUAL = ["chromium", "chromium-browser", "google-chrome"].map((name) => `/usr/bin/${name}`);
 
-/** Starts Chromium: `CHROMIUM`, or the one of the system. */
+/** Whether pages are looked at in Firefox. */
+export const IS_FIREFOX = process.env.STEPSCOPE_TEST_BROWSER === "firefox";
+
+/** Starts Chromium: `CHROMIUM`, or the one of the system; or Firefox. */
 export function launch(): Promise<Browser> {
+  if (IS_FIREFOX) return launchFirefox();
   const executablePath = process.env.CHROMIUM ?? USUAL.find((path) => existsSync(path));
   if (!executablePath) throw new Error("no Chromium and no Chrome: install one, or name it with CHROMIUM");
   // Each window has an address bar that nobody sees, and these pages of it take more time than most of ours.
@@ -31,7 +36,8 @@ export async function open(browser: Browser, url: string, options: BrowserContex
   const viewport = { width: 1280, height: 800 };
   const context = await browser.newContext({
     viewport,
-    permissions: ["clipboard-read", "clipboard-write"],
+    // Firefox asks nobody for these.
+    ...(IS_FIREFOX ? {} : { permissions: ["clipboard-read", "clipboard-write"] }),
     ...options,
   });
   const page = await context.newPage();

@@ -81,7 +81,7 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
             <g
               key={column.key}
               role="button"
-              tabIndex={at === Math.min(active, columns.length - 1) ? 0 : -1}
+              tabindex={at === Math.min(active, columns.length - 1) ? 0 : -1}
               aria-label={wordsOf(column)}
               aria-pressed={column.isChosen}
               class={`column${column.isChosen ? " chosen" : ""}${column.isComplete ? "" : " cut"}`}

@@ -35,7 +35,7 @@ export function sliderOf(
   };
   return {
     role: "slider",
-    tabIndex: 0,
+    tabindex: 0,
     "aria-label": label,
     "aria-valuemin": 0,
     "aria-valuemax": Math.max(0, count - 1),

@@ -71,7 +71,7 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
               <g
                 key={box.module.path}
                 role="button"
-                tabIndex={index === at ? 0 : -1}
+                tabindex={index === at ? 0 : -1}
                 aria-label={said}
                 onClick={() => onChoose(box.module)}
                 onFocus={() => {

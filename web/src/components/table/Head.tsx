@@ -61,7 +61,6 @@ export function Head({ columns, sort, onSort, widthsFor }: Props) {
 function Edge({ table }: { table: string }) {
   const onPointerDown = (event: PointerEvent) => {
     const edge = event.currentTarget as HTMLElement;
-    event.preventDefault();
     edge.setPointerCapture(event.pointerId);
     const { name, widths, rem } = measured(edge);
     const from = event.clientX;
