@@ -34,6 +34,8 @@ def watch_pipelines(module):
     engine = sys.modules[module].PipelineEngine
     _wrap(engine, "train_batch", _train_batch)
     _wrap(engine, "eval_batch", _labelled("eval_batch"))
+    if hasattr(engine, "_take_model_step"):
+        _wrap(engine, "_take_model_step", _labelled("step"))
 
 
 def _wrap(engine, name, around):
@@ -176,12 +178,15 @@ class _counting:
         pass
 
     def __exit__(self, exc_type, exc_value, traceback):
-        # What failed has not stepped.
-        if exc_type is None:
-            _count(self._engine, self._before)
+        _count(self._engine, self._before, exc_value)
 
 
 @harmless
-def _count(engine, before):
-    if _primary.is_stepped_by(engine):
+def _count(engine, before, error):
+    if not _primary.is_stepped_by(engine):
+        return
+    if error is not None:
+        # It has not stepped, and may do so yet.
+        _steps.step_failed(error)
+    else:
         _steps.step_ended(_steps.ENGINE, _primary, micro=engine.global_steps == before)

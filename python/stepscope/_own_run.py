@@ -1,6 +1,7 @@
 """A run that an object of ours records for a framework, where nothing else records."""
 
 import atexit
+import os
 
 from stepscope import _recorder
 from stepscope._say import say
@@ -28,4 +29,5 @@ class OwnRun:
         if profile is not None:
             atexit.unregister(self.end)
             profile.stop()
-            say(f"next: stepscope report {profile.run}")
+            if os.path.isdir(profile.run):
+                say(f"next: stepscope report {profile.run}")

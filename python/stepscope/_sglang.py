@@ -4,8 +4,9 @@ import contextlib
 import functools
 import sys
 
-from stepscope import _recorder
+from stepscope import _recorder, _steps
 from stepscope._annotate import annotate
+from stepscope._frameworks import harmless
 
 #: What the scheduler does thousands of times a second also while there are no requests; those of its ranges with work in
 #: them are ``run_batch`` and ``process_batch_result``.
@@ -20,13 +21,17 @@ def label_ranges(module):
     utils = sys.modules[module]
     range_of = utils.profile_range
 
-    @functools.wraps(range_of)
-    def labelled(debug_name, *, color=None, nvtx_enabled=False):
-        scope = range_of(debug_name, color=color, nvtx_enabled=nvtx_enabled)
+    @harmless
+    def label(name, scope):
+        if name.startswith("step["):
+            _steps.pass_begins()
         is_nothing = isinstance(scope, contextlib.nullcontext)
-        if is_nothing and debug_name not in _POLLING and _recorder.are_labels_wanted():
-            return annotate(debug_name)
-        return scope
+        return annotate(name) if is_nothing and name not in _POLLING and _recorder.are_labels_wanted() else None
+
+    @functools.wraps(range_of)
+    def labelled(debug_name, *args, **kwargs):
+        scope = range_of(debug_name, *args, **kwargs)
+        return label(debug_name, scope) or scope
 
     _recorder.hide(labelled.__code__)
     utils.profile_range = labelled

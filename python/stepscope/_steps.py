@@ -36,6 +36,10 @@ class _State:
     """An object of ``torch.profiler`` has made a step and has not stopped."""
     has_optimizer: bool = False
     """An optimizer has stepped."""
+    has_passes: bool = False
+    """A server has made a pass of its model."""
+    failed: list[str] = dataclasses.field(default_factory=list)
+    """Steps that an exception has ended, and which."""
 
 
 _state = _State()
@@ -102,11 +106,33 @@ def step_ended(weight, owner, kind="train", micro=False):
         _begin_step()
 
 
+def other_ended(weight, kind):
+    """Something else than a step has ended in a loop of this weight, such as an evaluation: the next step begins. Without
+    such a loop, as where one only evaluates, that is nothing."""
+    if _state.marker is not None and _state.marker[0] == weight:
+        step_ended(*_state.marker, kind)
+
+
 def loop_ended(owner):
     """``owner`` makes no more steps: what runs from the end of the last one on is outside of steps."""
     if is_marker(owner):
         _drop_step()
         _state.marker = None
+
+
+def loop_failed(weight, error):
+    """A loop of this weight, if there is one, makes no more steps because of ``error``."""
+    if _state.marker is not None and _state.marker[0] == weight:
+        step_failed(error)
+        loop_ended(_state.marker[1])
+
+
+def step_failed(error):
+    """What belongs to the step that is open has failed: the run says so."""
+    if _state.is_step_open:
+        _state.failed.append(f"step {_state.number}: {type(error).__name__}")
+        # Enough to see what fails.
+        _recorder.set_fact("steps_failed", "; ".join(_state.failed[:20]))
 
 
 def _take(weight, owner):
@@ -178,6 +204,14 @@ def optimizer_stepped(is_recorded):
         _state.number += 1
     elif not _state.is_counted_by_other:
         _next_step(_state.number + 1)
+
+
+def pass_begins():
+    """A server begins a pass of its model. Its label says what it is; here it moves on what is done between steps."""
+    if _state.marker is None and _state.profiler is None and not _state.is_counted_by_other:
+        if _state.has_passes:
+            _next_step(_state.number + 1)
+        _state.has_passes = True
 
 
 def profiler_stepped(number, profiler):

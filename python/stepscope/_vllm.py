@@ -4,7 +4,7 @@ import contextlib
 import functools
 import sys
 
-from stepscope import _recorder
+from stepscope import _recorder, _steps
 from stepscope._annotate import annotate
 from stepscope._frameworks import harmless
 
@@ -25,11 +25,17 @@ def label_iterations(module):
             f"execute_context_{context}_generation_{details.num_generation_requests}({details.num_generation_tokens})"
         )
 
+    @harmless
+    def begins(scheduled):
+        if scheduled.num_scheduled_tokens:
+            _steps.pass_begins()
+
     annotate_profile = worker_module.Worker.annotate_profile
 
     @functools.wraps(annotate_profile)
-    def annotate_and_label(self, scheduled):
-        scope = annotate_profile(self, scheduled)
+    def annotate_and_label(self, scheduled, *args, **kwargs):
+        begins(scheduled)
+        scope = annotate_profile(self, scheduled, *args, **kwargs)
         return (_is_nothing(scope) and iteration(scheduled)) or scope
 
     _recorder.hide(annotate_and_label.__code__)
@@ -42,8 +48,8 @@ def label_phases(module):
     scope_of = utils.record_function_or_nullcontext
 
     @functools.wraps(scope_of)
-    def labelled(name):
-        scope = scope_of(name)
+    def labelled(name, *args, **kwargs):
+        scope = scope_of(name, *args, **kwargs)
         return annotate(name) if _is_nothing(scope) else scope
 
     _recorder.hide(labelled.__code__)

@@ -53,7 +53,7 @@ class StepscopeCallback(*_bases("Callback")):  # type: ignore[misc]
 
     @harmless
     def on_validation_end(self, trainer, pl_module):
-        self.ended("validation")
+        _steps.other_ended(_steps.TRAINER, "validation")
 
     @harmless
     def on_train_end(self, trainer, pl_module):
@@ -61,13 +61,7 @@ class StepscopeCallback(*_bases("Callback")):  # type: ignore[misc]
 
     @harmless
     def on_exception(self, trainer, pl_module, exception):
-        _steps.loop_ended(self)
-
-    @harmless
-    def ended(self, kind):
-        """Something else than a step has ended; without a loop, as where one only validates, that is nothing."""
-        if _steps.is_marker(self):
-            _steps.step_ended(_steps.TRAINER, self, kind)
+        _steps.loop_failed(_steps.TRAINER, exception)
 
 
 class StepscopeProfiler(*(profilers.Profiler for profilers in _bases("profilers"))):  # type: ignore[misc]
@@ -155,11 +149,14 @@ def _then_marked(save):
     @functools.wraps(save)
     def save_checkpoint(self, *args, **kwargs):
         save(self, *args, **kwargs)
-        for callback in self.callbacks:
-            if isinstance(callback, StepscopeCallback):
-                callback.ended("save")
+        _saved()
 
     return save_checkpoint
+
+
+@harmless
+def _saved():
+    _steps.other_ended(_steps.TRAINER, "save")
 
 
 def _hide(*classes):

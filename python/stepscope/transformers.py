@@ -51,26 +51,13 @@ class StepscopeCallback(TrainerCallback):
         _steps.step_ended(_steps.TRAINER, self)
 
     @harmless
-    def on_evaluate(self, args, state, control, **kwargs):
-        self._ended("evaluate")
-
-    @harmless
-    def on_predict(self, args, state, control, metrics, **kwargs):
-        self._ended("predict")
-
-    @harmless
     def on_save(self, args, state, control, **kwargs):
-        self._ended("save")
+        _steps.other_ended(_steps.TRAINER, "save")
 
     @harmless
     def on_train_end(self, args, state, control, **kwargs):
         _steps.loop_ended(self)
         self._run.end()
-
-    def _ended(self, kind):
-        # Evaluating without training makes no loop.
-        if _steps.is_marker(self):
-            _steps.step_ended(_steps.TRAINER, self, kind)
 
 
 class _Watching(StepscopeCallback):
@@ -119,13 +106,34 @@ _outermost: dict[tuple[int, str], Callable] = {}
 
 
 def _label_phases(trainer=Trainer):
-    """Label what trainers of this class, and of those made of it, do."""
+    """Label what trainers of this class, and of those made of it, do, and hear of what ends their loops."""
+    if not hasattr(Trainer.train, "__stepscope__"):
+        Trainer.train = _heard(Trainer.train)
     for name in _PHASES.keys() & vars(trainer).keys():
         function = vars(trainer)[name]
         if not hasattr(function, "__stepscope__"):
             setattr(trainer, name, _labelled(name, function))
     for made_of_it in trainer.__subclasses__():
         _label_phases(made_of_it)
+
+
+def _heard(train):
+    @functools.wraps(train)
+    def heard(self, *args, **kwargs):
+        try:
+            return train(self, *args, **kwargs)
+        except BaseException as error:
+            _failed(error)
+            raise
+
+    heard.__stepscope__ = True
+    _recorder.hide(heard.__code__)
+    return heard
+
+
+@harmless
+def _failed(error):
+    _steps.loop_failed(_steps.TRAINER, error)
 
 
 def _labelled(name, function):
@@ -141,10 +149,18 @@ def _labelled(name, function):
             return with_label(self, *args, **kwargs)
         finally:
             _outermost.pop(key, None)
+            if name in ("evaluate", "predict"):
+                _evaluated(name)
 
     labelled.__stepscope__ = True
     _recorder.hide(labelled.__code__)
     return labelled
+
+
+@harmless
+def _evaluated(name):
+    # Trainers call their callbacks within the label.
+    _steps.other_ended(_steps.TRAINER, name)
 
 
 def _know_name():

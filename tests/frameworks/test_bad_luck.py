@@ -89,7 +89,7 @@ class Worker:
     "sglang/__init__.py": "__version__ = '99.1'",
     "sglang/srt/utils/nvtx_utils.py": """
 import contextlib
-def profile_range(debug_name, *, color=None, nvtx_enabled=False):
+def profile_range(debug_name, *, color=None, nvtx_enabled=False, of_a_later_release=None):
     return contextlib.nullcontext()
 """,
 }
@@ -107,17 +107,17 @@ for tokens in ({"a": 3, "b": 4}, {"a": None}, {"a": 1}):
     work(gpu_worker.Worker().annotate_profile(types.SimpleNamespace(num_scheduled_tokens=tokens)))
 work(gpu_worker.Worker().annotate_profile(types.SimpleNamespace()))
 work(utils.record_function_or_nullcontext("gpu_model_runner: forward"))
-work(nvtx_utils.profile_range("step[DECODE bs=2]"))
+work(nvtx_utils.profile_range("step[DECODE bs=2]", of_a_later_release=1))
 """
 
 
-def record_servers(folder, names=lambda text: text):
+def record_servers(folder, names=lambda text: text, program=SERVERS, options=()):
     """Record the stubs of servers; gives what was told, and for each operator of theirs its label."""
     for path, text in STUBS.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(names(text))
-    program = runs.forked("-c", names(SERVERS), folder)
-    told = runs.stepscope("record", "-o", folder / "run", "--", *program).stderr
+    program = runs.forked("-c", names(program), folder)
+    told = runs.stepscope("record", *options, "-o", folder / "run", "--", *program).stderr
     pairs = runs.with_parents(runs.rows(folder / "run"))
     return told, [parent and parent["name"] for parent, row in pairs if row["name"] == "aten::erfinv"]
 
@@ -129,6 +129,23 @@ def test_a_server_goes_on_when_a_label_of_its_passes_fails(tmp_path):
     line = "not recording steps and phases of vllm 99.0: "
     assert told.count(line) == 2 and f"{line}TypeError" in told and f"{line}AttributeError" in told
     assert "vllm 99.0" in str(runs.findings(tmp_path / "run")["capture.framework_refused"]["examples"])
+
+
+@pytest.mark.parametrize(
+    "passes, label",
+    [
+        (
+            "gpu_worker.Worker().annotate_profile(types.SimpleNamespace(num_scheduled_tokens={'a': number}))",
+            "execute_context_1({})_generation_0(0)",
+        ),
+        ("nvtx_utils.profile_range(f'step[DECODE bs={number}]')", "step[DECODE bs={}]"),
+    ],
+)
+def test_passes_of_a_server_move_a_schedule_on(tmp_path, passes, label):
+    beginning = SERVERS.partition("for tokens in")[0]
+    program = f"{beginning}for number in range(1, 9):\n    work({passes})\n"
+    _, labels = record_servers(tmp_path, program=program, options=["--steps", "3..4"])
+    assert labels == [label.format(4), label.format(5)]
 
 
 def test_a_server_of_a_release_that_is_not_known_goes_on(tmp_path):

@@ -129,6 +129,7 @@ def test_a_batch_of_a_pipeline_is_a_step(tmp_path):
     assert steps_of(run) == list(range(5))
     labels = Counter(row["name"] for row in runs.rows(run) if row["kind"] == "label")
     assert (labels["train_batch"], labels["fwd"], labels["bwd"], labels["train micro-step"]) == (5, 10, 10, 0)
+    assert labels["step"] == 5
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "deepspeed-tutorial.md"

@@ -63,6 +63,8 @@ def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
     run, steps = record(tmp_path, "lightning.pytorch", "raise")
     assert steps == [3, 16]
     assert steps_of(run) == list(range(19))
+    (example,) = runs.findings(run)["capture.step_failed"]["examples"]
+    assert example.endswith(": step 3: RuntimeError")
 
 
 @pytest.mark.parametrize("accumulated", [1, 2])

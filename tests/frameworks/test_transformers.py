@@ -89,6 +89,12 @@ def test_a_trainer_after_one_that_failed_counts_on(tmp_path):
     run, (failed, steps) = record(tmp_path, "raise")
     assert (failed, steps) == (3, 6)
     assert [row["step"] for row in steps_of(run) if row["is_complete"]] == list(range(9))
+    found = runs.findings(run)
+    assert [example.partition(": ")[2] for example in found["capture.step_failed"]["examples"]] == [
+        "step 3: RuntimeError"
+    ]
+    # Steps begin behind the label of an evaluation.
+    assert "import.overlapping_slices" not in found
 
 
 def test_what_trl_measures_is_labelled(tmp_path):

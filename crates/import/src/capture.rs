@@ -45,7 +45,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 37] = [
+const PROCESS_METADATA_KEYS: [&str; 38] = [
     "process_name",
     "rank",
     "local_rank",
@@ -63,6 +63,7 @@ const PROCESS_METADATA_KEYS: [&str; 37] = [
     "hook_refused",
     "framework_refused",
     "steps_are_marked",
+    "steps_failed",
     "disturbed_by",
     "inputs_refused",
     "stacks_refused",

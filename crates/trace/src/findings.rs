@@ -148,6 +148,8 @@ finding_codes! {
         "a framework is not as the recorder expects: its steps and phases are not known";
     Disturbed = "capture.disturbed", Suspect,
         "settings of the job change what is measured: with them it runs otherwise than without";
+    StepFailed = "capture.step_failed", Suspect,
+        "steps were ended by an exception: what they had done is in no step, or in the one that follows";
     CollectivesRefused = "capture.collectives_refused", Suspect,
         "where PyTorch keeps the metadata of collectives could not be proven: sizes or groups are not known";
     ProcessRunning = "capture.process_running", Info,

@@ -43,10 +43,11 @@ pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
     if let Some(reason) = metadata_value(capture, "framework_refused") {
         findings.add(FindingCode::FrameworkRefused, || format!("{}: {reason}", who()));
     }
-    for setting in
-        metadata_value(capture, "disturbed_by").unwrap_or_default().split("; ").filter(|text| !text.is_empty())
-    {
-        findings.add(FindingCode::Disturbed, || format!("{}: {setting}", who()));
+    for (key, code) in [("disturbed_by", FindingCode::Disturbed), ("steps_failed", FindingCode::StepFailed)] {
+        let each = metadata_value(capture, key).unwrap_or_default().split("; ");
+        for text in each.filter(|text| !text.is_empty()) {
+            findings.add(code, || format!("{}: {text}", who()));
+        }
     }
     memory::report(capture, &who, findings);
     device::report(capture, &who, findings);
