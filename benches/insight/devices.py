@@ -4,12 +4,19 @@ saves."""
 from .machine import COMMUNICATION_STREAM, STREAM
 from .planted import simulated
 
-HALF, FLOAT = "c10::Half", "float"
+HALF, FLOAT, DOUBLE = "c10::Half", "float", "double"
+# 32-bit floats whose products are made in tensor cores.
+TF32 = "float "
 # Operations and bytes in a ns that kernels reach: three quarters of what the device could do.
-OPERATIONS_PER_NS = {HALF: 0.75 * 312_000, FLOAT: 0.75 * 19_500}
+OPERATIONS_PER_NS = {HALF: 0.75 * 312_000, FLOAT: 0.75 * 19_500, TF32: 0.75 * 156_000, DOUBLE: 0.75 * 19_500}
 BYTES_PER_NS = 0.75 * 1_555
-SIZES = {HALF: 2, FLOAT: 4}
-PRODUCTS = {HALF: "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn", FLOAT: "ampere_sgemm_128x64_tn"}
+SIZES = {HALF: 2, FLOAT: 4, TF32: 4, DOUBLE: 8}
+PRODUCTS = {
+    HALF: "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn",
+    FLOAT: "ampere_sgemm_128x64_tn",
+    TF32: "ampere_s1688gemm_128x128_ldg4_stages_32x1_tn",
+    DOUBLE: "cutlass_80_tensorop_d884gemm_64x64_16x4_tn_align1",
+}
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}>(int, {})"
 OPTIMIZER = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdamMathFunctor>"
 
@@ -28,14 +35,14 @@ class Model:
     def product(self, name, rows, inner, columns):
         """A matrix product."""
         ns = self.slower * 2 * rows * inner * columns / OPERATIONS_PER_NS[self.types]
-        with self.machine.op(name, [[rows, inner], [inner, columns]], self.types):
+        with self.machine.op(name, [[rows, inner], [inner, columns]], self.types.strip()):
             return self.machine.kernel(PRODUCTS[self.types], ns, self.blocks)
 
     def pointwise(self, name, count, kernel="GeluCUDAKernelImpl", reads=2):
         """An element-wise operator."""
-        with self.machine.op(name, [[count]] * (reads - 1), self.types):
+        with self.machine.op(name, [[count]] * (reads - 1), self.types.strip()):
             ns = count * SIZES[self.types] * reads / BYTES_PER_NS
-            return self.machine.kernel(ELEMENTWISE.format(kernel, self.types), ns, self.blocks)
+            return self.machine.kernel(ELEMENTWISE.format(kernel, self.types.strip()), ns, self.blocks)
 
     def forward_layer(self, extra=None):
         rows, width = self.rows, self.width
@@ -160,6 +167,58 @@ def float32_products(machine, job):
     for_products = Model(machine, job, types=HALF if job.fixed else FLOAT)
     for _ in for_products.steps():
         for_products.train()
+
+
+@simulated("compute.double_precision", names=(PRODUCTS[DOUBLE], "aten::mm"))
+def float64_products(machine, job):
+    """The model was made of 64-bit floats."""
+    model = Model(machine, job, types=TF32 if job.fixed else DOUBLE)
+    for _ in model.steps():
+        model.train()
+
+
+@simulated("attention.unfused", names=("aten::softmax", "aten::matmul"))
+def attention_by_parts(machine, job):
+    """Attention writes its scores to memory, instead of one kernel that keeps them."""
+    model = Model(machine, job, width=512)
+    length, scores = job.draw.choice([1024, 2048]), 32
+
+    def attend():
+        if job.fixed:
+            with machine.op("aten::scaled_dot_product_attention"):
+                machine.kernel("flash_fwd_kernel", 4 * scores * length * length * 64 / OPERATIONS_PER_NS[HALF])
+            return
+        model.product("aten::matmul", scores * length, 64, length)
+        model.pointwise("aten::mul", scores * length * length, "MulFunctor")
+        model.pointwise("aten::masked_fill_", scores * length * length, "masked_fill_kernel")
+        model.pointwise("aten::softmax", scores * length * length, "softmax_warp_forward")
+        model.product("aten::matmul", scores * length, length, 64)
+
+    for _ in model.steps():
+        model.train(attend)
+
+
+@simulated("optimizer.for_loop", names=("Optimizer.step#AdamW.step",))
+def optimizer_by_parameter(machine, job):
+    """Adam updates each of many parameters by itself."""
+    model = Model(machine, job, rows=1024)
+    parameters = job.draw.randrange(60, 100)
+
+    def optimize():
+        with machine.op("Optimizer.step#AdamW.step", host_ns=20_000):
+            if job.fixed:
+                with machine.op("aten::_fused_adamw_"):
+                    machine.kernel(OPTIMIZER, parameters * 2_500)
+                return
+            for _ in range(parameters):
+                for name in ("aten::mul_", "aten::lerp_", "aten::addcmul_", "aten::addcdiv_"):
+                    with machine.op(name, [[4096]], FLOAT, host_ns=6_000):
+                        machine.kernel(ELEMENTWISE.format(name, FLOAT), 2_500, 16)
+
+    for _ in model.steps():
+        model.forward()
+        model.backward()
+        optimize()
 
 
 @simulated("compute.gemm_shapes", names=("aten::mm",))

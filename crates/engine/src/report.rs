@@ -127,6 +127,7 @@ fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksT
         (result_of(operators), result_of(kernels), result_of(advice), devices, steps)
     });
     let step_summary = steps::step_summary(&steps);
+    let step_breakdown = steps::step_breakdown(&steps);
     let mut report = Report {
         schema: SCHEMA,
         run: RunIdentity::of(trace),
@@ -134,7 +135,7 @@ fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksT
         ranks: selection.ranks.text().filter(|_| selection.ranks.only().is_none()),
         step: selection.step,
         verdict: Vec::new(),
-        healthy: coverage.healthy(&advice, step_summary.as_ref()),
+        healthy: coverage.healthy(&advice, step_summary.as_ref(), step_breakdown.as_ref()),
         advice,
         coverage,
         span_ns: trace.span().map(|span| span.duration_ns()),
@@ -142,7 +143,7 @@ fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksT
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),
         steps: step_summary,
-        step_breakdown: steps::step_breakdown(&steps),
+        step_breakdown,
         operators: top::top_operators(operators, &devices),
         kernels: top::top_kernels(kernels),
         ranks_together: together,

@@ -63,6 +63,13 @@ pub struct Settings {
     pub parameters_float64: Option<i64>,
 }
 
+impl Settings {
+    /// Whether most of the parameters are known to be 64-bit floats.
+    pub fn is_double(&self) -> bool {
+        self.parameters.zip(self.parameters_float64).is_some_and(|(all, double)| 2 * double > all)
+    }
+}
+
 /// What went over the sockets of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sockets {

@@ -1,4 +1,4 @@
-//! Attention is written as two products with a softmax between them, which keeps every score, on a CPU.
+//! Attention is written as two products with a softmax between them, which keeps every score.
 
 use super::facts::Facts;
 use super::loops::Loop;
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::Trace;
+use stepscope_trace::{SliceId, Trace};
 
 /// Operators between a product and the softmax at most: scaling, masks and changes of shape.
 const REACH: usize = 12;
@@ -25,24 +25,22 @@ pub(super) const RULE: Rule = Rule {
     disproof: "Steps are as long with `scaled_dot_product_attention`.",
     evidence: "operators",
     to_do: "Use `torch.nn.functional.scaled_dot_product_attention`, with `is_causal=True` in place of a mask where it is \
-            one: it goes through the scores once, in pieces that fit a cache.",
+            one: it goes through the scores once, in pieces that fit a cache, and on a device never writes them.",
     judge,
 };
 
 fn judge(facts: &Facts) -> Judged {
-    // On devices `compute.unfused` says it.
-    let loops: Vec<_> = facts.step_operators()?.filter(|(of, _)| of.device.is_empty()).collect();
     let mut modules = None;
     let of_loop = |(of, operators): (&Loop, &[StepOp])| {
         let has_softmax = operators.iter().any(|op| op.category == SOFTMAX);
-        has_softmax.then(|| {
-            of_loop(facts.trace, of, operators, modules.get_or_insert_with(|| ModuleContexts::of(facts.trace)))
-        })?
+        has_softmax
+            .then(|| of_loop(facts, of, operators, modules.get_or_insert_with(|| ModuleContexts::of(facts.trace))))?
     };
-    Ok(loops.into_iter().filter_map(of_loop).collect())
+    Ok(facts.step_operators()?.filter_map(of_loop).collect())
 }
 
-fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleContexts) -> Option<Advice> {
+fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], modules: &ModuleContexts) -> Option<Advice> {
+    let trace = facts.trace;
     let context = |op: &StepOp| modules.get(op.slice);
     let between: Vec<(usize, Range<usize>)> =
         (0..operators.len()).filter_map(|at| Some((at, scores(trace, operators, &context, at)?))).collect();
@@ -57,8 +55,13 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
             && context(op).is_some_and(|context| context.is_backward && places.contains(&context.module))
     };
     let forward = between.iter().flat_map(|(_, range)| &operators[range.clone()]);
-    let all = forward.chain(operators.iter().filter(is_backward));
-    let spans = IntervalSet::from_unsorted(all.map(|op| op.span).collect::<Vec<Span>>()).intersect(&of.windows);
+    let all: Vec<&StepOp> = forward.chain(operators.iter().filter(is_backward)).collect();
+    let spans = if of.device.is_empty() {
+        IntervalSet::from_unsorted(all.iter().map(|op| op.span).collect::<Vec<Span>>()).intersect(&of.windows)
+    } else {
+        let wanted: FxHashSet<SliceId> = all.iter().map(|op| op.slice).collect();
+        facts.kernels_in(of, |slice| wanted.contains(&slice))
+    };
     let row = of.row(spans.total_ns())?;
     let dur_ns = |at: usize| operators[at].span.duration_ns();
     let (longest, _) = between.iter().max_by_key(|(at, _)| (dur_ns(*at), Reverse(*at)))?;
@@ -124,6 +127,25 @@ mod tests {
             "attention.unfused",
             &[
                 "3000 of 10000 bound high: 1 time a step (mean of 5) a softmax stands between two products, the longest in `m`: what is done with the scores outside of products takes 3.00 ms (30.0 %) of 10.0 ms.",
+            ],
+        );
+    }
+
+    #[test]
+    fn on_a_device_what_is_done_between_the_products_is_its_kernels() {
+        let rows = [
+            ("module 1", "mmmmmm.............."),
+            ("cpu 1", "lpdspl.............."),
+            ("launch 1", "AQESQB.............."),
+            ("stream 7", ".AAQQEEEESSSSSSQQBB."),
+        ];
+        let trace = drawn_us(&repeated(5, &rows), 100);
+        let names = [("p", "aten::matmul"), ("s", "aten::softmax"), ("l", "aten::linear"), ("d", "aten::div")];
+        check(
+            &names.into_iter().fold(trace, |trace, (old, new)| rename(trace, old, new)),
+            "attention.unfused",
+            &[
+                "5000 of 10000 bound high: 1 time a step (mean of 5) a softmax stands between two products, the longest in `m`: what is done with the scores outside of products takes 5.00 ms (50.0 %) of 10.0 ms.",
             ],
         );
     }

@@ -31,8 +31,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let loops = facts.step_operators()?;
-    Ok(loops.filter(|(of, _)| of.device.is_empty()).filter_map(|(of, _)| of_loop(facts, of)).collect())
+    // On devices `compute.unfused` counts copies as well.
+    Ok(facts.host_operators()?.into_iter().filter_map(|(of, _)| of_loop(facts, of)).collect())
 }
 
 fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {

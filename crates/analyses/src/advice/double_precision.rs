@@ -1,35 +1,77 @@
-//! Matrix products and convolutions compute with 64-bit floats, on a CPU.
+//! Matrix products and convolutions compute with 64-bit floats.
 
-use super::facts::Facts;
+use super::facts::{Facts, gpu, share_of_device};
+use super::kernel_work::KernelWork;
 use super::loops::Loop;
 use super::step_operators::StepOp;
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule, settings};
+use crate::roofline::devices::peaks;
+use crate::temporal_breakdown::TemporalBreakdown;
 use std::cmp::Reverse;
 use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_trace::{Settings, SliceKind, Trace};
+use stepscope_trace::{Process, SliceKind, Trace};
 
 /// Share of the time of such operators.
 const THRESHOLD: f64 = 0.10;
+/// Share of a device's time.
+const THRESHOLD_OF_DEVICE: f64 = 0.05;
 
 pub(super) const RULE: Rule = Rule {
     code: "compute.double_precision",
     fault: "Computing in 64-bit floats",
     disproof: "Steps are as long with 32-bit floats.",
     evidence: "operators",
-    to_do: "Compute with 32-bit floats: twice as many fit into a vector register and into memory. Arrays of NumPy are \
-            `float64` unless made otherwise: `torch.as_tensor(array, dtype=torch.float32)`, `model.float()`.",
+    to_do: "Compute with 32-bit floats: twice as many fit into a vector register and into memory, and devices compute with \
+            them at twice to 64 times the rate, with `torch.set_float32_matmul_precision(\"high\")` in tensor cores. Arrays of NumPy are `float64` unless made otherwise: \
+            `torch.as_tensor(array, dtype=torch.float32)`, `model.float()`.",
     judge,
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let loops: Vec<_> = facts.step_operators()?.filter(|(of, _)| of.device.is_empty()).collect();
     let has_shapes = facts.trace.has_shapes();
-    if !has_shapes && loops.iter().all(|(of, _)| settings::settings(facts, of).parameters_float64.is_none()) {
+    let is_known = |process: &Process| process.settings.parameters_float64.is_some();
+    if !has_shapes && !facts.trace.processes.iter().any(is_known) {
         return Err(Lacks("no types of operators' inputs, nor of parameters"));
     }
+    if let Ok(devices) = facts.kernels() {
+        return Ok(devices.filter_map(|(device, work)| of_device(facts, device, work)).collect());
+    }
+    let loops = facts.host_operators()?;
     Ok(loops.into_iter().filter_map(|(of, operators)| of_loop(facts, of, operators, has_shapes)).collect())
+}
+
+/// By the peak rates of the device; where they are not known, half of the time is to gain at least.
+fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Option<Advice> {
+    // Kernels that run at the same time are a sum that can exceed the window.
+    let double_ns = work.double.total_ns.min(device.compute_ns);
+    let row = share_of_device(device, double_ns, THRESHOLD_OF_DEVICE)?;
+    let (op, op_ns) = work.double.most(facts.trace)?;
+    let rates = facts.device(device).and_then(peaks).and_then(|peaks| peaks.double_and_single_flops_per_s());
+    let rates = rates.filter(|(from, to)| 2 * from < *to);
+    let faster = rates.map_or_else(String::new, |(from, to)| {
+        format!(" 32-bit products have a peak rate {:.1} times as high.", to as f64 / from as f64)
+    });
+    let (from, to) = rates.unwrap_or((1, 2));
+    let left_ns = i128::from(double_ns) * i128::from(from) / i128::from(to);
+    let saved_ns = double_ns - left_ns as i64;
+    Some(Advice {
+        says: format!(
+            "{} spends {} ({}) of {} in products, convolutions or attention of 64-bit floats, {} of it in {}.{faster}",
+            gpu(device.device),
+            format_ns(double_ns),
+            format_ratio(row.measured_ratio?),
+            format_ns(device.span_ns),
+            format_ns(op_ns),
+            quoted(op)
+        ),
+        count: Some(work.double.count),
+        gain: Some((saved_ns, GainEstimate::PeakRates)),
+        place: work.double.place(facts.trace),
+        time: work.double.saved(saved_ns),
+        ..row
+    })
 }
 
 /// The processor computes at half the rate at most, so that half of the time is to gain.
@@ -38,8 +80,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], has_shapes: bool) -> 
     let computes = |op: &&StepOp| matches!(op.category, "matrix_product" | "convolution" | "recurrent" | "attention");
     let all: Vec<&StepOp> = operators.iter().filter(computes).collect();
     // Without the types of inputs, what most of the parameters are, the products of them are.
-    let Settings { parameters, parameters_float64, .. } = settings::settings(facts, of);
-    let are_double = !has_shapes && 2 * parameters_float64? > parameters?;
+    let are_double = !has_shapes && settings::settings(facts, of).is_double();
     let is_double = |op: &&&StepOp| are_double || has_shapes && is_double(trace, op);
     let double: Vec<&StepOp> = all.iter().filter(is_double).copied().collect();
     let time = |operators: &[&StepOp]| -> IntervalSet {
@@ -86,9 +127,33 @@ mod tests {
     use crate::advice::tests::{check, drawn_us, rename};
     use stepscope_trace::{OpInfo, OpInputs, SliceId, Trace};
 
+    /// Kernels of `d` take 2 ms of 20, those of `f` the rest.
+    fn on_a_device(of_d: &str) -> Trace {
+        let columns = format!("rank 0 cpu 1 df\nrank 0 launch 1 CE\nrank 0 stream 7 .CC{}", "E".repeat(18));
+        let mut trace = typed(drawn_us(&columns, 1_000), of_d);
+        trace.devices[0].name = Some("NVIDIA A100-SXM4-40GB".into());
+        trace
+    }
+
+    #[test]
+    fn on_devices_kernels_of_64_bit_products_are_said_with_what_the_peaks_would_gain() {
+        // 19.5 of 156 TFLOP/s: an eighth of 2 ms is left.
+        check(
+            &on_a_device("double"),
+            "compute.double_precision",
+            &[
+                "1750 of 20000 peak_rates medium: GPU 0 spends 2.00 ms (10.0 %) of 20.0 ms in products, convolutions or attention of 64-bit floats, 2.00 ms of it in `aten::mm`. 32-bit products have a peak rate 8.0 times as high.",
+            ],
+        );
+        check(&on_a_device("float"), "compute.double_precision", &[]);
+    }
+
     /// Five steps of 1 ms, in which `d` and `f` are products; the type of the inputs of `d` is given.
     fn computing(cells: &str, of_d: &str) -> Trace {
-        let mut trace = drawn_us(&repeated(5, &[("cpu 1", cells)]), 100);
+        typed(drawn_us(&repeated(5, &[("cpu 1", cells)]), 100), of_d)
+    }
+
+    fn typed(mut trace: Trace, of_d: &str) -> Trace {
         let types = [of_d, "float"].map(|name| trace.strings.intern(&format!(r#"["{name}","{name}"]"#)));
         let dims = trace.strings.intern("[[2,2],[2,2]]");
         trace.ops.inputs = vec![OpInputs::UNKNOWN];

@@ -244,6 +244,25 @@ impl<'a> Facts<'a> {
         Ok(loops.iter().zip(operators.iter().map(Vec::as_slice)))
     }
 
+    /// The same, of the loops that leave nothing to a device.
+    pub(super) fn host_operators(&self) -> Result<Vec<(&Loop, &[StepOp])>, Lacks> {
+        let of_hosts: Vec<_> = self.step_operators()?.filter(|(of, _)| of.device.is_empty()).collect();
+        if of_hosts.is_empty() { Err(Lacks("no steps without a device")) } else { Ok(of_hosts) }
+    }
+
+    /// When computing kernels run that operators of a loop launch: those in which a slice is that `is_wanted`, on any device
+    /// of its rank, as far as they lie in its steps.
+    pub(super) fn kernels_in(&self, of: &Loop, is_wanted: impl Fn(SliceId) -> bool) -> IntervalSet {
+        let trace = self.trace;
+        let events = self.selection.device_events(trace).filter(|event| {
+            event.class == DeviceEventClass::Compute && trace.devices[event.device.index()].rank == of.rank
+        });
+        let of_wanted = events
+            .filter(|event| event.op.is_some_and(|op| trace.slices.with_ancestors(op).any(&is_wanted)))
+            .map(|event| trace.slices.span(event.slice));
+        IntervalSet::from_unsorted(of_wanted.collect::<Vec<Span>>()).intersect(&of.windows)
+    }
+
     /// The same, each with the collectives that its steps ask for.
     pub(super) fn step_calls(&self) -> Result<impl Iterator<Item = (&Loop, &[StepCall])>, Lacks> {
         let loops = self.loops()?;

@@ -88,6 +88,8 @@ pub(super) fn kernels_of(context: &AnalysisContext<'_>, rank: u32, is_wanted: im
 pub(super) struct KernelWork {
     /// Kernels of products of 32-bit floats, or of an unknown type, that use no tensor cores; named by operator.
     pub(super) plain: Work,
+    /// Kernels of products of 64-bit floats, which most of the parameters are where the type is not known; named by operator.
+    pub(super) double: Work,
     /// Kernels of operators that do little with each element and could be part of others; named by operator.
     pub(super) fusible: Work,
     /// Kernels with fewer blocks than multiprocessors; named by kernel.
@@ -115,8 +117,14 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
             let name = trace.slices.name[op.index()];
             if FUSIBLE.contains(&types.classes.get(name).category) {
                 work[slot].fusible.add(&event, span, name);
-            } else if !event.uses_tensor_cores && types.is_plain_product(op) {
-                work[slot].plain.add(&event, span, name);
+            } else if let Some(precision) = types.of_product(op) {
+                match precision {
+                    Some(Precision::Fp64) => work[slot].double.add(&event, span, name),
+                    None | Some(Precision::Fp32) if !event.uses_tensor_cores => {
+                        work[slot].plain.add(&event, span, name)
+                    }
+                    _ => {}
+                }
             }
         }
         let Some(blocks) = blocks_per_sm(&event, &trace.devices[event.device.index()]) else { continue };
@@ -137,26 +145,29 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
 struct Types<'a> {
     trace: &'a Trace,
     classes: OpClasses<'a>,
-    /// Whether distinct inputs are of 32-bit floats or not known, once they were asked for.
-    is_plain: Vec<Option<bool>>,
+    /// Of distinct inputs, once they were asked for.
+    precisions: Vec<Option<Option<Precision>>>,
 }
 
 impl<'a> Types<'a> {
     fn of(trace: &'a Trace) -> Self {
-        Self { trace, classes: OpClasses::new(&trace.strings), is_plain: vec![None; trace.ops.inputs.len().max(1)] }
+        Self { trace, classes: OpClasses::new(&trace.strings), precisions: vec![None; trace.ops.inputs.len().max(1)] }
     }
 
-    /// True for a product that tensor cores could do faster with TF32 or 16-bit floats, as far as its inputs are known.
-    fn is_plain_product(&mut self, op: SliceId) -> bool {
+    /// What a product computes with that tensor cores could do, as far as that is known; `None` for other operators.
+    fn of_product(&mut self, op: SliceId) -> Option<Option<Precision>> {
         let trace = self.trace;
         if !self.classes.get(trace.slices.name[op.index()]).is_tensor_core_eligible {
-            return false;
+            return None;
         }
-        let Some(inputs) = trace.ops.get(op).map(|info| info.inputs) else { return true };
-        *self.is_plain[inputs.index()].get_or_insert_with(|| {
-            let read = Inputs::read(&trace.strings, trace.ops.inputs(inputs));
-            matches!(read.and_then(|inputs| inputs.precision), None | Some(Precision::Fp32))
-        })
+        let of_inputs = trace.ops.get(op).and_then(|info| {
+            *self.precisions[info.inputs.index()].get_or_insert_with(|| {
+                Inputs::read(&trace.strings, trace.ops.inputs(info.inputs)).and_then(|inputs| inputs.precision)
+            })
+        });
+        let process = trace.tracks[trace.slices.track[op.index()].index()].process;
+        let of_parameters = || trace.processes[process.index()].settings.is_double().then_some(Precision::Fp64);
+        Some(of_inputs.or_else(of_parameters))
     }
 }
 

@@ -30,9 +30,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    // Where a device waits for launches, `host.launch_bound` and `launch.short_kernels` say it.
-    let loops = facts.step_operators()?.filter(|(of, _)| of.device.is_empty());
-    Ok(loops.filter_map(|(of, operators)| of_loop(facts, of, operators)).collect())
+    Ok(facts.step_operators()?.filter_map(|(of, operators)| of_loop(facts, of, operators)).collect())
 }
 
 fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
@@ -56,17 +54,22 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
     // Python runs between them.
     let optimizer = facts.context.get::<OptimizerLabels>();
     let spans: Vec<Span> = labels.keys().map(|label| optimizer.span(trace, *label)).collect();
-    let spans = IntervalSet::from_unsorted(spans).intersect(&of.windows);
+    let mut spans = IntervalSet::from_unsorted(spans).intersect(&of.windows);
+    if !of.device.is_empty() {
+        // While a device has something else to do, nothing waits for the host.
+        spans = spans.subtract(&of.device).union(&facts.kernels_in(of, |slice| labels.contains_key(&slice)));
+    }
     let loop_ns = spans.total_ns();
     let row = of.row(loop_ns)?;
     let longest = *labels.keys().max_by_key(|id| (trace.slices.dur_ns[id.index()], Reverse(**id)))?;
     Some(Advice {
         says: format!(
-            "{} runs {} operators a step (mean of {steps}) for single parameters, of {} each (median), and takes {} ({}) \
+            "{} runs {} operators a step (mean of {steps}) for single parameters, of {} each (median), and {} {} ({}) \
              of {}.",
             quoted(trace.slice_name(longest)),
             format_count(of.per_step(count)),
             format_ns(median_ns),
+            if of.device.is_empty() { "takes" } else { "takes or holds up the device" },
             format_ns(loop_ns),
             format_ratio(row.measured_ratio?),
             format_ns(of.window_ns())
@@ -99,6 +102,26 @@ mod tests {
             "optimizer.for_loop",
             &[
                 "5000 of 25000 bound high: `o` runs 50 operators a step (mean of 5) for single parameters, of 10.0 µs each (median), and takes 5.00 ms (20.0 %) of 25.0 ms.",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_device_that_waits_for_it_is_held_up_by_it() {
+        let ops = format!("{}{}", "m".repeat(400), "fg..".repeat(25));
+        let label = format!("{}{}", ".".repeat(400), "o".repeat(100));
+        let launches = format!("M{}{}", ".".repeat(399), "FG..".repeat(25));
+        let on_device = |of_m: usize| {
+            let stream = format!(".{}{}{}", "M".repeat(of_m), ".".repeat(399 - of_m), ".FG.".repeat(25));
+            let rows =
+                [("optimizer 1", label.as_str()), ("cpu 1", &ops), ("launch 1", &launches), ("stream 7", &stream)];
+            drawn_us(&repeated(5, &rows), 10)
+        };
+        check(
+            &on_device(300),
+            "optimizer.for_loop",
+            &[
+                "5000 of 25000 bound high: `o` runs 50 operators a step (mean of 5) for single parameters, of 10.0 µs each (median), and takes or holds up the device 5.00 ms (20.0 %) of 25.0 ms.",
             ],
         );
     }

@@ -38,12 +38,12 @@ pub(super) fn settings(facts: &Facts, of: &Loop) -> Settings {
 }
 
 fn judge_threads(facts: &Facts) -> Judged {
-    let loops: Vec<_> = facts.step_operators()?.filter(|(of, _)| of.device.is_empty()).collect();
+    let loops = facts.host_operators()?;
     let is_known = |of: &Loop| {
         let Settings { threads, cores, cores_allowed, .. } = settings(facts, of);
         threads.is_some() && cores.is_some() && cores_allowed.is_some()
     };
-    if !loops.is_empty() && !loops.iter().any(|(of, _)| is_known(of)) {
+    if !loops.iter().any(|(of, _)| is_known(of)) {
         return Err(Lacks("how many threads and cores there are"));
     }
     Ok(loops.into_iter().filter_map(|(of, operators)| few_threads(facts, of, operators)).collect())

@@ -85,6 +85,12 @@ impl Peaks {
         self.fp32.zip(self.fp16)
     }
 
+    /// Operations per second of products of 64-bit and of 32-bit floats, each in the faster units that do such; `None` when
+    /// either is not known.
+    pub(crate) fn double_and_single_flops_per_s(&self) -> Option<(i64, i64)> {
+        self.fp64_tensor.max(self.fp64).zip(self.fp32_tensor.max(self.fp32))
+    }
+
     /// Operations per second for such work: products at the rate of what they compute with, of 32 and 64 bits at that of
     /// tensor cores when their kernels use these; everything else at that of plain 32-bit (64-bit) arithmetic.
     pub(super) fn flops_per_s(&self, work: &Work, uses_tensor_cores: bool) -> Option<i64> {

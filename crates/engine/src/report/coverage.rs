@@ -1,6 +1,6 @@
 //! What a report rests on: which rules of `advice` were judged, and which the input says nothing of.
 
-use super::{AdviceRow, StepSummary};
+use super::{AdviceRow, Breakdown, StepSummary};
 use crate::AnalysisContext;
 use serde::Serialize;
 use stepscope_analyses::advice;
@@ -47,11 +47,20 @@ impl ReportCoverage {
     }
 
     /// That there is nothing to gain worth a change, and what says so; none where there is, or where that is not known.
-    pub(super) fn healthy(&self, advice: &[AdviceRow], steps: Option<&StepSummary>) -> Option<String> {
+    pub(super) fn healthy(
+        &self,
+        advice: &[AdviceRow],
+        steps: Option<&StepSummary>,
+        breakdown: Option<&Breakdown>,
+    ) -> Option<String> {
         let steps = steps.filter(|steps| steps.source != "whole").map_or(0, StepSummary::averaged_count);
         let is_worth_a_change =
             |row: &AdviceRow| row.gain_ratio.map_or(row.priority != "low", |ratio| ratio >= WORTH_A_CHANGE);
-        if self.rules_judged == 0 || steps < LEAST_STEPS || advice.iter().any(is_worth_a_change) {
+        let is_unknown = |rule: &str| self.not_judged.iter().any(|reason| reason.rules.contains(&rule));
+        // What nobody has looked at may be all that there is to gain.
+        let is_unnamed = is_unknown(RULE_OF_OTHER)
+            && breakdown.is_some_and(|breakdown| breakdown.ratio_of("other") >= WORTH_A_CHANGE);
+        if self.rules_judged == 0 || steps < LEAST_STEPS || is_unnamed || advice.iter().any(is_worth_a_change) {
             return None;
         }
         let judged = self.rules_judged;
@@ -67,6 +76,8 @@ impl ReportCoverage {
 
 /// What is to gain below this share differs by chance from step to step.
 pub(super) const WORTH_A_CHANGE: f64 = 0.04;
+/// The rule that says what runs outside of operators.
+const RULE_OF_OTHER: &str = "host.python";
 /// Of fewer steps nobody knows whether they are healthy.
 const LEAST_STEPS: usize = 5;
 
@@ -105,6 +116,15 @@ mod tests {
         assert_eq!(few.healthy, None, "of few steps nothing is said");
         let faulty = report_of(&[("step", "0011223344"), ("stream 7", "CCCCCNNNNN")]);
         assert!(!faulty.advice.is_empty() && faulty.healthy.is_none(), "{:?}", faulty.healthy);
+    }
+
+    #[test]
+    fn a_run_whose_time_nobody_looked_at_is_not_called_healthy() {
+        let of_cpu = |operators: &str| report_of(&[("step", "0011223344"), ("cpu 1", operators)]);
+        assert!(of_cpu("aaaaaaaaaa").healthy.is_some());
+        let unnamed = of_cpu("a.a.a.a.a.");
+        assert!(unnamed.coverage.not_judged.iter().any(|reason| reason.rules.contains(&"host.python")));
+        assert_eq!((unnamed.advice, unnamed.healthy), (Vec::new(), None));
     }
 
     #[test]
