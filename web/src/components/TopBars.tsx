@@ -27,6 +27,7 @@ interface Props {
 
 /** Which of how many are drawn, and by what they are ordered. */
 export function topWords(shown: number, all: number, nouns: string, by: string): string {
+  if (all === 1) return by.charAt(0).toUpperCase() + by.slice(1);
   return shown < all ? `Top ${shown} of ${formatCount(all)} ${nouns} by ${by}` : `All ${shown} ${nouns} by ${by}`;
 }
 

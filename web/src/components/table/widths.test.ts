@@ -10,13 +10,13 @@ const column = (name: string, unit: Column["unit"]): Column => ({
   is_right_aligned: false,
   has_answers: true,
 });
-const COLUMNS = [column("name", "text"), column("calls", "count"), column("kind", "text")];
+const COLUMNS = [column("kind", "text"), column("name", "text"), column("calls", "count"), column("op", "text")];
 
 test("a table has widths of its own until a person chooses some, which no other table has", () => {
-  expect(widthsOf("a", COLUMNS)).toEqual({ each: [20, 7.5, 12], sum: 39.5, isChosen: false });
+  expect(widthsOf("a", COLUMNS)).toEqual({ each: [10, 25, 7.5, 12], sum: 54.5, isChosen: false });
   chooseWidths("a", { name: 30.123, calls: 0.1 });
   chooseWidths("a", { kind: 999 });
-  expect(widthsOf("a", COLUMNS)).toEqual({ each: [30.12, 3, 200], sum: 233.12, isChosen: true });
+  expect(widthsOf("a", COLUMNS)).toEqual({ each: [200, 30.12, 3, 12], sum: 245.12, isChosen: true });
   expect(widthsOf("constructor", COLUMNS).isChosen).toBe(false);
   chooseWidths("a", null);
   expect(widthsOf("a", COLUMNS).isChosen).toBe(false);

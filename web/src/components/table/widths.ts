@@ -2,12 +2,16 @@
 // habit, which the browser remembers: by the table and the column.
 
 import { effect, signal } from "@preact/signals";
-import type { Column } from "../../api/types";
+import type { Column, Unit } from "../../api/types";
 import { remember, remembered } from "../../state/remembered";
+import { isKind } from "./words";
 
-/** Room for the longest number that is shown: `-999,999,999`. */
+/** Room for the longest value of a unit: `-999,999,999` is one of the others. */
+const NUMBERS: Partial<Record<Unit, number>> = { ns: 6.5, bytes: 6.5, ratio: 5.5, flag: 4.5, id: 5.5 };
 const NUMBER = 7.5;
-const FIRST_TEXT = 20;
+/** What a row is called, one of a few words, and other texts. */
+const NAME = 25;
+const KIND = 10;
 const TEXT = 12;
 /** The least and the most that a column can be dragged to. */
 const LEAST = 3;
@@ -29,12 +33,12 @@ effect(() => remember(KEY, JSON.stringify(chosen.value)));
 /** A width for each column of a table, and their sum. */
 export function widthsOf(table: string, columns: readonly Column[]): Widths {
   const own = Object.hasOwn(chosen.value, table) ? chosen.value[table] : undefined;
-  const firstText = columns.findIndex((column) => column.unit === "text");
+  const name = columns.findIndex((column) => column.unit === "text" && !isKind(column));
   const each = columns.map((column, at) => {
     const kept = own && Object.hasOwn(own, column.name) ? own[column.name] : undefined;
     if (kept !== undefined) return kept;
-    if (column.unit !== "text") return Math.max(NUMBER, column.label.length * 0.55 + 3);
-    return at === firstText ? FIRST_TEXT : TEXT;
+    if (column.unit !== "text") return Math.max(NUMBERS[column.unit] ?? NUMBER, column.label.length * 0.55 + 2.6);
+    return at === name ? NAME : isKind(column) ? KIND : TEXT;
   });
   return { each, sum: each.reduce((sum, width) => sum + width, 0), isChosen: own !== undefined };
 }

@@ -37,6 +37,9 @@ const SUMS: Readonly<Record<string, string>> = { mean: "mean", sum: "all of them
 /** A row that sums up others, or is their mean. */
 export const isSum = (row: Row | undefined): boolean => typeof row?.row === "string" && Object.hasOwn(SUMS, row.row);
 
+/** Whether each value of a column is one of a few words. */
+export const isKind = ({ name }: Column): boolean => KINDS.has(name);
+
 /** Whether a column has sentences, to be shown with `Words`. */
 export const hasSentences = (column: Column): boolean => SENTENCES.has(column.name);
 

@@ -1,6 +1,7 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
+import { bucketMs } from "../../components/charts/buckets";
 import { Figure } from "../../components/charts/Figure";
 import { TimeSeries } from "../../components/charts/TimeSeries";
 import { Definition } from "../../components/Definition";
@@ -49,9 +50,11 @@ export function Utilization({ devices }: { devices: readonly Row[] }) {
 function Curve({ device }: { device: Row }) {
   const known = detail.value;
   const rank = Number(device.rank);
+  const span = known?.span ?? null;
   const path = withQuery(runPath(runId.value, "analyses/gpu_utilization_curve"), [
     ...withRank(selection.value, rank),
     ["where", `device:eq:${device.device}`],
+    ["bucket_ms", span && bucketMs({ start_ns: Number(span.start_ns), end_ns: Number(span.end_ns) })],
     ["limit", MOST],
   ]);
   const answer = useAnswer<Envelope>(path, known?.version ?? 0);

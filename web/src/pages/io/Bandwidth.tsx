@@ -1,6 +1,7 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
 import { Choices } from "../../components/Choices";
+import { bucketMs } from "../../components/charts/buckets";
 import { Figure } from "../../components/charts/Figure";
 import { type Series, TimeSeries } from "../../components/charts/TimeSeries";
 import { Definition } from "../../components/Definition";
@@ -12,7 +13,6 @@ import { param, selection, timeWindow, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
 import { useSteps } from "../../state/steps";
-import { bucketMs } from "./buckets";
 import { byGroup, SHOWN } from "./curve";
 
 const SHOWS = [

@@ -15,7 +15,9 @@ export interface PanelPlace {
 const KEY = "stepscope-timeline-panel";
 /** Pixels that it has at least. */
 export const LEAST = 80;
-const UNASKED: PanelPlace = { isRight: false, isShut: false, below: 240, right: 420 };
+/** In a low window it leaves the rows most of the room. */
+const BELOW = Math.max(Math.min(240, Math.round((globalThis.innerHeight ?? 1000) * 0.24)), LEAST);
+const UNASKED: PanelPlace = { isRight: false, isShut: false, below: BELOW, right: 420 };
 
 export const place = signal<PanelPlace>(readPlace(remembered(KEY)));
 

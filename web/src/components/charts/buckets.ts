@@ -1,6 +1,6 @@
 // How wide the buckets of a curve are asked for, so that there are enough for a chart and no more.
 
-import type { Stretch } from "../../components/charts/series";
+import type { Stretch } from "./series";
 
 /** Buckets that a chart of usual width can show. */
 const BUCKETS = 500;
