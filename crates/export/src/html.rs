@@ -9,7 +9,7 @@ use bars::breakdown_bar;
 use escape::Escaped;
 use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns};
-use stepscope_engine::report::{AdviceRow, Report, Top};
+use stepscope_engine::report::{AdviceRow, Report, ReportCoverage, Top};
 use stepscope_engine::{AllResults, EngineError, Envelope, FindingRow};
 use tables::table_html;
 
@@ -30,7 +30,7 @@ pub fn report_html(report: &Report, all: &AllResults) -> String {
         summary_items(report)
     );
     section(&mut page, "", &verdict(report));
-    section(&mut page, "Advice", &advice(&report.advice));
+    section(&mut page, "Advice", &advice(&report.advice, &report.coverage));
     for (analysis, title) in OPEN {
         let result = all.results.iter().find(|result| result.analysis == analysis && !result.results.is_empty());
         result.into_iter().for_each(|result| section(&mut page, title, &table_html(&result.results)));
@@ -80,10 +80,11 @@ fn verdict(report: &Report) -> String {
     report.verdict.iter().map(|sentence| format!("<p class=\"verdict\">{}</p>\n", Escaped(sentence))).collect()
 }
 
-fn advice(advice: &[AdviceRow]) -> String {
+fn advice(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
     if advice.is_empty() {
         return String::new();
     }
+    let not_judged = coverage.sentence().map_or_else(String::new, |sentence| with_code(&sentence));
     let item = |row: &AdviceRow| {
         let others = match row.others {
             0 => String::new(),
@@ -99,7 +100,7 @@ fn advice(advice: &[AdviceRow]) -> String {
         )
     };
     let items: String = advice.iter().map(item).collect();
-    format!("<p class=\"note\">Gains overlap: do not add them.</p>\n<ul class=\"advice\">\n{items}</ul>\n")
+    format!("<p class=\"note\">Gains overlap: do not add them. {not_judged}</p>\n<ul class=\"advice\">\n{items}</ul>\n")
 }
 
 /// Sentences, in which what stands between backquotes is code.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
-use stepscope_engine::report::{AdviceRow, Breakdown, Report, Top, class_words};
+use stepscope_engine::report::{AdviceRow, Breakdown, Report, ReportCoverage, Top, class_words};
 use stepscope_engine::{
     Column, Envelope, FindingRow, Table, column_headings, finding_rows, format_cell, has_answers, is_right_aligned,
     printable,
@@ -22,7 +22,7 @@ pub fn report_markdown(report: &Report) -> String {
         text.push('\n');
     }
     report.verdict.iter().for_each(|sentence| text.push_str(&format!("{}\n\n", escaped(sentence))));
-    text.push_str(&advice_markdown(&report.advice));
+    text.push_str(&advice_markdown(&report.advice, &report.coverage));
     if let Some(breakdown) = &report.step_breakdown {
         let _ = write!(text, "## Where the time goes\n\n{}", breakdown_markdown(breakdown));
     }
@@ -48,11 +48,12 @@ pub fn result_markdown(envelope: &Envelope) -> String {
     text
 }
 
-fn advice_markdown(advice: &[AdviceRow]) -> String {
+fn advice_markdown(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
     if advice.is_empty() {
         return String::new();
     }
-    let mut text = String::from("## Advice\n\nGains overlap: do not add them.\n\n");
+    let not_judged = coverage.sentence().map_or_else(String::new, |sentence| format!(" {}", with_code(&sentence)));
+    let mut text = format!("## Advice\n\nGains overlap: do not add them.{not_judged}\n\n");
     for row in advice {
         let (rule, says, to_do) = (code(row.rule), with_code(&row.says), with_code(row.to_do));
         let gain = row.gain_sentence();

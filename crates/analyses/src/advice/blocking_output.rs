@@ -30,7 +30,7 @@ fn judge(facts: &Facts) -> Judged {
     let mut by_rank: BTreeMap<u32, Vec<IoCall>> = BTreeMap::new();
     facts.context.get::<Vec<IoCall>>().iter().for_each(|call| by_rank.entry(call.rank).or_default().push(*call));
     if !by_rank.values().flatten().any(|call| call.event.action == IoAction::Write) {
-        return Err(Lacks("no writes to files"));
+        return Err(Lacks("no writes to files: `stepscope record --io` records them"));
     }
     Ok(by_rank.iter().filter_map(|(rank, calls)| of_rank(facts, *rank, calls)).collect())
 }

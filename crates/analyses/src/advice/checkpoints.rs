@@ -34,7 +34,7 @@ fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     let calls = facts.context.get::<Vec<IoCall>>();
     if !calls.iter().any(|call| call.event.action == IoAction::Write) {
-        return Err(Lacks("no writes to files"));
+        return Err(Lacks("no writes to files: `stepscope record --io` records them"));
     }
     Ok(loops.iter().filter_map(|of| of_loop(facts, of, calls)).collect())
 }

@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     if !has_collections(facts.trace) {
-        return Err(Lacks("no garbage collections of Python"));
+        return Err(Lacks("no garbage collections of Python: `stepscope record` has them"));
     }
     Ok(loops.iter().filter_map(|of| of_loop(facts, of)).collect())
 }

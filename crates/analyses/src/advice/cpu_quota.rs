@@ -26,7 +26,9 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     if loops.iter().all(|of| throttled(facts, of).is_none()) {
-        return Err(Lacks("how often its control group was stopped"));
+        return Err(Lacks(
+            "how often its control group was stopped: `stepscope record` samples it, where there is such a group",
+        ));
     }
     if facts.trace.stack_samples.iter().all(|sample| sample.runnable_ns.is_none()) {
         return Err(Lacks("how long threads could have run: `stepscope record` asks the system"));

@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     if loops.iter().all(|of| Processors::of(facts, of).is_none()) {
-        return Err(Lacks("what a hypervisor takes of the processors"));
+        return Err(Lacks("what a hypervisor takes of the processors: `stepscope record` samples it"));
     }
     Ok(loops.iter().filter_map(|of| of_loop(of, &Processors::of(facts, of)?)).collect())
 }

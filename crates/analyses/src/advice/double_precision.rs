@@ -33,7 +33,9 @@ fn judge(facts: &Facts) -> Judged {
     let has_shapes = facts.trace.has_shapes();
     let is_known = |process: &Process| process.settings.parameters_float64.is_some();
     if !has_shapes && !facts.trace.processes.iter().any(is_known) {
-        return Err(Lacks("no types of operators' inputs, nor of parameters"));
+        return Err(Lacks(
+            "no types of operators' inputs, nor of parameters: `stepscope record` has the latter, and `--shapes` or `record_shapes=True` the former",
+        ));
     }
     if let Ok(devices) = facts.kernels() {
         return Ok(devices.filter_map(|(device, work)| of_device(facts, device, work)).collect());

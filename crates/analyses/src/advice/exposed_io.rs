@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(facts: &Facts) -> Judged {
     if facts.trace.io.is_empty() {
-        return Err(Lacks("no calls on files"));
+        return Err(Lacks("no calls on files: `stepscope record --io` records them"));
     }
     let mut ranks: Vec<u32> = facts.devices()?.iter().map(|device| device.rank).collect();
     ranks.dedup();

@@ -195,7 +195,7 @@ impl<'a> Facts<'a> {
     pub(super) fn rooflines(&self) -> Result<&[(u32, RooflineRow)], Lacks> {
         self.devices()?;
         if !self.trace.has_shapes() {
-            return Err(Lacks("no shapes of operators' inputs"));
+            return Err(Lacks("no shapes of operators' inputs: `--shapes` or `record_shapes=True` records them"));
         }
         let rows = self.rooflines.get_or_init(|| roofline::rows_of_ranks(self.of_devices, GroupBy::Shapes));
         let is_modeled = rows.iter().any(|(_, row)| row.modeled_ns > 0);
@@ -207,7 +207,7 @@ impl<'a> Facts<'a> {
         let rows = self.memory.get_or_init(|| memory_summary::rows(self.context));
         let of_devices = rows.iter().filter(|row| row.device.is_some());
         if of_devices.clone().next().is_none() {
-            return Err(Lacks("no allocations on a device"));
+            return Err(Lacks("no allocations on a device: `--memory` or `profile_memory=True` records them"));
         }
         Ok(of_devices)
     }
@@ -220,7 +220,7 @@ impl<'a> Facts<'a> {
     /// How long each rank waits for its batches, and who makes them.
     pub(super) fn batch_waits(&self) -> Result<&[BatchWaits], Lacks> {
         if !self.trace.slices.kind.contains(&SliceKind::DataLoader) {
-            return Err(Lacks("no waits for data are marked"));
+            return Err(Lacks("no waits for data are marked: `stepscope record` marks those of a `DataLoader`"));
         }
         Ok(self.batch_waits.get_or_init(|| batch_waits(self.context)))
     }

@@ -29,7 +29,7 @@ impl FileCalls {
             by_rank.entry(call.rank).or_default().push(*call);
         }
         if by_rank.is_empty() {
-            return Err(Lacks("no calls on files"));
+            return Err(Lacks("no calls on files: `stepscope record --io` records them"));
         }
         let of_rank = |(rank, mut calls): (u32, Vec<IoCall>)| {
             let windows = facts.steps_of(rank);

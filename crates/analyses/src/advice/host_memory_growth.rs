@@ -40,7 +40,7 @@ fn judge(facts: &Facts) -> Judged {
         return Err(Lacks("fewer than 22 complete steps"));
     }
     if !facts.trace.counters.iter().any(|counter| facts.trace.strings.get(counter.name) == COUNTERS[1]) {
-        return Err(Lacks("no samples of the process's memory, and of what it shares"));
+        return Err(Lacks("no samples of the process's memory, and of what it shares: `stepscope record` takes them"));
     }
     Ok(loops.filter_map(|of| of_loop(facts.trace, of)).collect())
 }

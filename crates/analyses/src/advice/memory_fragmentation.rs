@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let rows: Vec<&MemorySummary> = facts.device_memory()?.collect();
     if rows.iter().all(|row| row.reserved_bytes.is_none()) {
-        return Err(Lacks("nothing is reported of reserved memory"));
+        return Err(Lacks("nothing is reported of reserved memory: `--memory` or `profile_memory=True` records it"));
     }
     Ok(rows.into_iter().filter_map(of_device).collect())
 }

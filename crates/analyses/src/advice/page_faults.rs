@@ -27,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let ranks = FileCalls::of(facts)?;
     if !ranks.iter().flat_map(|rank| &rank.calls).any(IoCall::is_page_fault) {
-        return Err(Lacks("no page faults"));
+        return Err(Lacks("no page faults: `stepscope record --io` records those of mapped files"));
     }
     Ok(ranks.iter().filter_map(|rank| of_rank(facts, rank)).collect())
 }

@@ -29,7 +29,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let ranks = FileCalls::of(facts)?;
     if !ranks.iter().flat_map(|rank| &rank.calls).any(|call| call.is_sequential.is_some()) {
-        return Err(Lacks("no offsets of reads"));
+        return Err(Lacks("no offsets of reads: `stepscope record --io` records them"));
     }
     Ok(ranks.iter().filter_map(|rank| of_rank(facts, rank)).collect())
 }

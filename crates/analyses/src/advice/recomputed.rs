@@ -27,7 +27,9 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     if !facts.trace.slices.kind.contains(&SliceKind::Module) {
-        return Err(Lacks("no calls of modules"));
+        return Err(Lacks(
+            "no calls of modules: `stepscope record` has them, and `with_stack=True` of PyTorch's profiler",
+        ));
     }
     Ok(loops.iter().filter_map(|of| of_loop(facts, of)).collect())
 }

@@ -44,7 +44,7 @@ fn judge_threads(facts: &Facts) -> Judged {
         threads.is_some() && cores.is_some() && cores_allowed.is_some()
     };
     if !loops.iter().any(|(of, _)| is_known(of)) {
-        return Err(Lacks("how many threads and cores there are"));
+        return Err(Lacks("how many threads and cores there are: `stepscope record` says it"));
     }
     Ok(loops.into_iter().filter_map(|(of, operators)| few_threads(facts, of, operators)).collect())
 }
@@ -87,7 +87,7 @@ fn few_threads(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice>
 fn judge_anomaly_mode(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     if loops.iter().all(|of| settings(facts, of).is_anomaly_mode_on.is_none()) {
-        return Err(Lacks("whether anomaly mode is on"));
+        return Err(Lacks("whether anomaly mode is on: `stepscope record` says it"));
     }
     let is_on = |of: &&Loop| settings(facts, of).is_anomaly_mode_on == Some(true);
     Ok(loops.iter().filter(is_on).map(anomaly_mode).collect())

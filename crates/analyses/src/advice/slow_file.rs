@@ -33,7 +33,7 @@ fn judge(facts: &Facts) -> Judged {
     let ranks = FileCalls::of(facts)?;
     let is_sized = |call: &IoCall| call.event.action == IoAction::Read && call.event.bytes.is_some();
     if !ranks.iter().flat_map(|rank| &rank.calls).any(is_sized) {
-        return Err(Lacks("no reads with their sizes"));
+        return Err(Lacks("no reads with their sizes: `stepscope record --io` records them"));
     }
     Ok(ranks.iter().filter_map(|rank| of_rank(facts, rank)).collect())
 }

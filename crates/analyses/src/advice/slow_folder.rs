@@ -34,7 +34,7 @@ fn judge(facts: &Facts) -> Judged {
     let mut folders = ranks.iter().flat_map(|rank| &rank.calls).filter_map(|call| folder(facts.trace, call));
     let first = folders.next();
     if !folders.any(|folder| Some(folder) != first) {
-        return Err(Lacks("no calls on files of two folders"));
+        return Err(Lacks("no calls on files of two folders: `stepscope record --io` records them"));
     }
     Ok(ranks.iter().filter_map(|rank| of_rank(facts, rank)).collect())
 }

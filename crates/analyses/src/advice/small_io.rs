@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let is_sized = |event: &IoEvent| event.action.moves_bytes() && event.bytes.is_some();
     if !facts.trace.io.iter().any(is_sized) {
-        return Err(Lacks("no reads or writes with their sizes"));
+        return Err(Lacks("no reads or writes with their sizes: `stepscope record --io` records them"));
     }
     Ok(facts.ranks().iter().filter_map(|rank| of_rank(facts, *rank)).collect())
 }

@@ -26,7 +26,7 @@ fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     let read = |of: &Loop| Quantity::of(facts.trace, of, "host swapped in (bytes)");
     if loops.iter().all(|of| read(of).is_none()) {
-        return Err(Lacks("what is read from swap"));
+        return Err(Lacks("what is read from swap: `stepscope record` samples it"));
     }
     Ok(loops.iter().filter_map(|of| of_loop(facts, of, read(of)?)).collect())
 }

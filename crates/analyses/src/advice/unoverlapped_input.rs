@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let rows = io_summary::rows(facts.context);
     if rows.is_empty() {
-        return Err(Lacks("no calls on files and no waits for data"));
+        return Err(Lacks("no calls on files and no waits for data: `stepscope record --io` records both"));
     }
     if rows.iter().all(|row| row.compute_ns.is_none()) {
         return Err(Lacks("nothing says when a rank computes"));

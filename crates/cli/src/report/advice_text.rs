@@ -6,7 +6,7 @@ use crate::line_wrap::wrap;
 use anstyle::Style;
 use std::fmt::Write;
 use stepscope_base::units::format_ns;
-use stepscope_engine::report::AdviceRow;
+use stepscope_engine::report::{AdviceRow, ReportCoverage};
 use stepscope_engine::{fit_name, fit_width, width_of};
 
 /// Rows that a report shows.
@@ -14,8 +14,8 @@ const SHOWN: usize = 5;
 /// Where the text of a row begins.
 const INDENT: usize = 10;
 
-/// A section with the first few rows and how to see the rest.
-pub(super) fn advice_text(advice: &[AdviceRow], command: &str, width: usize) -> String {
+/// A section with the first few rows and how to see the rest, and what was not judged.
+pub(super) fn advice_text(advice: &[AdviceRow], coverage: &ReportCoverage, command: &str, width: usize) -> String {
     if advice.is_empty() {
         return String::new();
     }
@@ -23,6 +23,9 @@ pub(super) fn advice_text(advice: &[AdviceRow], command: &str, width: usize) -> 
     let few = if shown.len() < advice.len() { format!("{} of {}, ", shown.len(), advice.len()) } else { String::new() };
     let mut text = heading("Advice", &format!("{few}most to gain first; gains overlap: do not add them"), width);
     shown.iter().for_each(|row| text.push_str(&paragraph(row, width)));
+    for line in coverage.sentence().iter().flat_map(|sentence| wrap(sentence, width - INDENT)) {
+        let _ = writeln!(text, "{:INDENT$}{DIM}{line}{DIM:#}", "");
+    }
     let pointer = fit_width(command, width.saturating_sub(INDENT));
     let _ = writeln!(text, "  {DIM}more:{DIM:#}   {HINT}{pointer}{HINT:#}");
     text

@@ -28,7 +28,7 @@ pub(super) fn report_text(report: &Report, input: &str, width: usize) -> String 
         wrap(sentence, width - 2).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
     let sections = [
-        advice_text(&report.advice, &advice_command(report, input), width),
+        advice_text(&report.advice, &report.coverage, &advice_command(report, input), width),
         breakdown_text(report, width),
         steps_text(report, width),
         devices_text(&report.devices, &report.run.ranks, width),

@@ -46,6 +46,25 @@ impl ReportCoverage {
         }
     }
 
+    /// How many rules were not judged, and what most of them lack; none where all were.
+    pub fn sentence(&self) -> Option<String> {
+        let reason = |reason: &NotJudged| format!("{} ({})", reason.lacks, reason.rules.len());
+        let shown: Vec<String> = self.not_judged.iter().take(REASONS_SAID).map(reason).collect();
+        let more = match self.not_judged.len().saturating_sub(REASONS_SAID) {
+            0 => String::new(),
+            1 => "; and one reason more".into(),
+            more => format!("; and {more} reasons more"),
+        };
+        let (others, all) = (self.rules_not_judged, self.rules_judged + self.rules_not_judged);
+        (others > 0).then(|| format!("{others} of {all} rules were not judged: {}{more}.", shown.join("; ")))
+    }
+
+    /// Whether much of the steps passes outside of operators, and the rule that names what runs there lacks what it needs.
+    pub(super) fn leaves_unnamed(&self, breakdown: Option<&Breakdown>) -> bool {
+        let is_unknown = self.not_judged.iter().any(|reason| reason.rules.contains(&RULE_OF_OTHER));
+        is_unknown && breakdown.is_some_and(|breakdown| breakdown.ratio_of("other") >= WORTH_A_CHANGE)
+    }
+
     /// That there is nothing to gain worth a change, and what says so; none where there is, or where that is not known.
     pub(super) fn healthy(
         &self,
@@ -56,10 +75,8 @@ impl ReportCoverage {
         let steps = steps.filter(|steps| steps.source != "whole").map_or(0, StepSummary::averaged_count);
         let is_worth_a_change =
             |row: &AdviceRow| row.gain_ratio.map_or(row.priority != "low", |ratio| ratio >= WORTH_A_CHANGE);
-        let is_unknown = |rule: &str| self.not_judged.iter().any(|reason| reason.rules.contains(&rule));
         // What nobody has looked at may be all that there is to gain.
-        let is_unnamed = is_unknown(RULE_OF_OTHER)
-            && breakdown.is_some_and(|breakdown| breakdown.ratio_of("other") >= WORTH_A_CHANGE);
+        let is_unnamed = self.leaves_unnamed(breakdown);
         if self.rules_judged == 0 || steps < LEAST_STEPS || is_unnamed || advice.iter().any(is_worth_a_change) {
             return None;
         }
@@ -78,6 +95,8 @@ impl ReportCoverage {
 pub(super) const WORTH_A_CHANGE: f64 = 0.04;
 /// The rule that says what runs outside of operators.
 const RULE_OF_OTHER: &str = "host.python";
+/// Reasons that a sentence says.
+const REASONS_SAID: usize = 3;
 /// Of fewer steps nobody knows whether they are healthy.
 const LEAST_STEPS: usize = 5;
 
@@ -104,6 +123,14 @@ mod tests {
         let counts: Vec<usize> = coverage.not_judged.iter().map(|reason| reason.rules.len()).collect();
         assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
         assert_eq!(counts.iter().sum::<usize>(), coverage.rules_not_judged);
+        let all = coverage.rules_judged + coverage.rules_not_judged;
+        let begins = format!(
+            "{} of {all} rules were not judged: {} ({}); ",
+            coverage.rules_not_judged, coverage.not_judged[0].lacks, counts[0]
+        );
+        let sentence = coverage.sentence().unwrap();
+        assert!(sentence.starts_with(&begins) && sentence.ends_with(" reasons more."), "{sentence}");
+        assert_eq!(super::ReportCoverage::default().sentence(), None);
     }
 
     #[test]
@@ -124,6 +151,9 @@ mod tests {
         assert!(of_cpu("aaaaaaaaaa").healthy.is_some());
         let unnamed = of_cpu("a.a.a.a.a.");
         assert!(unnamed.coverage.not_judged.iter().any(|reason| reason.rules.contains(&"host.python")));
+        assert!(
+            unnamed.verdict.iter().any(|sentence| sentence.starts_with("Nothing names what runs outside of operators"))
+        );
         assert_eq!((unnamed.advice, unnamed.healthy), (Vec::new(), None));
     }
 

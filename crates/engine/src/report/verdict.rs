@@ -17,6 +17,10 @@ pub(super) fn verdict(report: &Report) -> Vec<String> {
     sentences.extend(report.ranks_together.iter().flat_map(RanksTogether::sentences));
     sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
+    if report.devices.is_empty() && report.coverage.leaves_unnamed(report.step_breakdown.as_ref()) {
+        sentences
+            .push("Nothing names what runs outside of operators: stepscope record samples lines of Python.".into());
+    }
     sentences.extend(top_sentence(report));
     if let Some(ratio) = report.coverage.device_ns_linked_ratio.filter(|ratio| *ratio < 1.0 - WORTH_SAYING) {
         let missing = format_ratio(1.0 - ratio);

@@ -38,7 +38,9 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
         stretches.get(&part.asked_by).map_or(0, |stretch| stretch.parts_ns[LateCause::GarbageCollection as usize])
     };
     if stretches.values().all(|stretch| stretch.parts_ns[LateCause::GarbageCollection as usize] == 0) {
-        return Err(Lacks("no garbage collection between collectives is recorded"));
+        return Err(Lacks(
+            "no garbage collection between collectives is recorded: `stepscope record` has those that there are",
+        ));
     }
     // A rank that is always late by it is named by another rule.
     let slow: Vec<u32> = facts.slow_ranks()?.iter().map(|late| late.rank).collect();
