@@ -166,7 +166,7 @@ mod tests {
     use crate::Selection;
     use crate::advice::advice;
     use crate::advice::tests::{check, drawn_ms};
-    use stepscope_trace::Trace;
+    use stepscope_trace::{Doing, Trace};
 
     /// Two steps of 20 ms, of which operators take the first `busy`; a sample each ms of the rest.
     fn steps(busy: usize, letter: char) -> Trace {
@@ -209,6 +209,39 @@ mod tests {
                 "15000 of 30000 removal high: The loop sleeps for about 15.0 ms (50.0 %) of 30.0 ms, in `f.py(7): f` (15 samples, ± 0 ns).",
             ],
         );
+    }
+
+    /// What each of the waits is called, and what says so.
+    #[test]
+    fn each_wait_has_its_rule() {
+        let waits = [
+            (Doing::Lock, "host.lock_wait", "removal", "waits for another thread"),
+            (
+                Doing::InterpreterLock,
+                "host.gil_wait",
+                "bound",
+                "waits for the interpreter's lock, which another thread holds,",
+            ),
+            (Doing::Connection, "host.outside_wait", "removal", "waits for a connection, a process or the system"),
+            (Doing::Process, "host.outside_wait", "removal", "waits for a connection, a process or the system"),
+            (Doing::System, "host.outside_wait", "removal", "waits for a connection, a process or the system"),
+        ];
+        for (doing, rule, method, how) in waits {
+            let mut trace = steps(8, 'F');
+            trace.stack_samples.iter_mut().for_each(|sample| sample.doing = doing);
+            let says = format!(
+                "24000 of 40000 {method} high: The loop {how} for about 24.0 ms (60.0 %) of 40.0 ms, in `f.py(7): f` (24 samples, ± 0 ns)."
+            );
+            check(&trace, rule, &[&says]);
+            for other in ["host.lock_wait", "host.gil_wait", "host.outside_wait", "host.sleep", "host.python"] {
+                if other != rule {
+                    check(&trace, other, &[]);
+                }
+            }
+            let mut few = steps(19, 'F');
+            few.stack_samples.iter_mut().for_each(|sample| sample.doing = doing);
+            check(&few, rule, &[]);
+        }
     }
 
     #[test]
