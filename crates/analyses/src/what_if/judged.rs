@@ -16,8 +16,8 @@ pub(crate) struct SlowStage {
     pub(crate) usual_ns: i64,
     /// Number of steps in which no other stage works longer.
     pub(crate) most_steps: usize,
-    /// What is gained if it works as long as that.
-    pub(crate) like_others: WhatIf,
+    /// What is gained if all stages work as long, by as much work moved from one to another.
+    pub(crate) balanced: WhatIf,
 }
 
 impl Job {
@@ -122,11 +122,14 @@ impl Job {
         let is_of = |step: usize, at: usize| stages_of[step][at] == Some(stage);
         let ranks = self.steps.first()?.step.ranks.iter().enumerate();
         let ranks: Vec<u32> = ranks.filter(|(at, _)| is_of(0, *at)).map(|(_, rank)| rank.rank).collect();
-        let like_others = self.row(Scenario::LastStageLikeOthers, &ranks, 100, |step, at| {
+        let balanced = self.row(Scenario::LastStageLikeOthers, &self.ranks(), 100, |step, at| {
+            let own_ns = work_ns(step, &|of| Some(of) == stages_of[step][at]);
+            let mean_ns = each_ns(step).map(|(ns, _)| ns).sum::<i64>() / count as i64;
             let acts = &self.steps[step].step.ranks[at].acts;
-            is_of(step, at).then(|| lateness::with_work(acts, usual[step].min(lateness::work_ns(acts))))
+            let new_ns = i128::from(lateness::work_ns(acts)) * i128::from(mean_ns) / i128::from(own_ns.max(1));
+            (own_ns > 0).then(|| lateness::with_work(acts, new_ns as i64))
         })?;
         let (usual_ns, most_steps) = (usual.iter().sum(), most_steps[stage]);
-        Some(SlowStage { stage, stages: count, ranks, work_ns: work, usual_ns, most_steps, like_others })
+        Some(SlowStage { stage, stages: count, ranks, work_ns: work, usual_ns, most_steps, balanced })
     }
 }

@@ -27,9 +27,9 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let Some(slow) = job.slowest_stage().filter(|slow| slow.most_steps * 10 >= steps * OFTEN) else {
         return Ok(Said::default());
     };
-    let gain_ns = slow.like_others.gain_ns.min(window_ns);
+    let gain_ns = slow.balanced.gain_ns.clamp(0, window_ns);
     let ratio = gain_ns as f64 / window_ns as f64;
-    let error = slow.like_others.replay_error_ratio.unwrap_or(0.0).abs();
+    let error = slow.balanced.replay_error_ratio.unwrap_or(0.0).abs();
     if ratio < THRESHOLD || ratio < error {
         return Ok(Said::default());
     }
@@ -44,7 +44,7 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
         rank: slow.ranks.first().copied().filter(|_| slow.ranks.len() == 1),
         says: format!(
             "Stage {} of {} ({which}) works for {} of a step, the middle one of the other ranks for {}: {} ({}) would be saved if \
-             it worked as long as that.",
+             the same work were spread evenly over the stages.",
             slow.stage + 1,
             slow.stages,
             per_step(slow.work_ns),
@@ -52,7 +52,8 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
             format_ns(gain_ns),
             format_ratio(ratio),
         ),
-        gain: Some((gain_ns, GainEstimate::Replay)),
+        // Layers are moved whole, so that stages are nearly equal at best.
+        gain: Some((gain_ns, GainEstimate::Bound)),
         window_ns: Some(window_ns),
         measured_ratio: Some(ratio),
         threshold_ratio: Some(THRESHOLD),
@@ -85,26 +86,41 @@ mod tests {
             &pipeline(4, &[3], 50),
             "stage.imbalance",
             &[
-                "35200 of 150201 replay high: Stage 4 of 4 (rank 3) works for 28.5 ms of a step, the middle one of the other ranks for 19.0 ms: 35.2 ms (23.4 %) would be saved if it worked as long as that.",
+                "21200 of 150201 bound high: Stage 4 of 4 (rank 3) works for 28.5 ms of a step, the middle one of the other ranks for 19.0 ms: 21.2 ms (14.1 %) would be saved if the same work were spread evenly over the stages.",
             ],
         );
         check(
             &pipeline(4, &[2], 50),
             "stage.imbalance",
             &[
-                "30000 of 145001 replay high: Stage 3 of 4 (rank 2) works for 28.5 ms of a step, the middle one of the other ranks for 19.0 ms: 30.0 ms (20.7 %) would be saved if it worked as long as that.",
+                "16000 of 145001 bound high: Stage 3 of 4 (rank 2) works for 28.5 ms of a step, the middle one of the other ranks for 19.0 ms: 16.0 ms (11.0 %) would be saved if the same work were spread evenly over the stages.",
             ],
         );
         check(
             &pipeline(8, &[6, 7], 50),
             "stage.imbalance",
             &[
-                "35200 of 150401 replay high: Stage 4 of 4 (ranks 6, 7) works for 28.5 ms of a step, the middle one of the other ranks for 19.0 ms: 35.2 ms (23.4 %) would be saved if it worked as long as that.",
+                "21200 of 150401 bound high: Stage 4 of 4 (ranks 6, 7) works for 28.5 ms of a step, the middle one of the other ranks for 19.0 ms: 21.2 ms (14.1 %) would be saved if the same work were spread evenly over the stages.",
             ],
         );
         [pipeline(4, &[3], 50), pipeline(4, &[2], 50), pipeline(8, &[6, 7], 50)]
             .iter()
             .for_each(|trace| check(trace, "rank.slow", &[]));
+    }
+
+    #[test]
+    fn the_gain_is_that_of_a_job_whose_stages_work_as_long_together() {
+        // (3 × 100 + 152) / 4 = 113.
+        let length = |trace: &Trace| {
+            trace.steps.iter().filter(|step| step.rank == 0).map(|step| step.span.duration_ns()).sum::<i64>()
+        };
+        let (slow, even) = (pipeline(4, &[3], 52), pipeline(4, &[0, 1, 2, 3], 13));
+        let rows = advice(&slow, &Selection::default());
+        let row = rows.iter().find(|row| row.rule.as_str() == "stage.imbalance").unwrap();
+        let (gain_ns, _) = row.gain.unwrap();
+        let judged = row.window_ns.unwrap() as f64 / length(&slow) as f64;
+        let expected_ns = (length(&slow) - length(&even)) as f64 * judged;
+        assert!((gain_ns as f64 - expected_ns).abs() < 0.01 * expected_ns, "{gain_ns} for {expected_ns}");
     }
 
     #[test]
@@ -124,7 +140,7 @@ mod tests {
         check(&pipeline(4, &[], 0), "stage.imbalance", &[]);
         check(&pipeline(4, &[3], 4), "stage.imbalance", &[]);
         assert!(
-            advice(&pipeline(4, &[3], 12), &Selection::default())
+            advice(&pipeline(4, &[3], 20), &Selection::default())
                 .iter()
                 .any(|row| row.rule.as_str() == "stage.imbalance")
         );
