@@ -6,6 +6,7 @@ import { selection } from "../state/route";
 import { detail, runId } from "../state/runs";
 import { BarList } from "./charts/BarList";
 import { ErrorNotice, Loading } from "./Notice";
+import { measureWords } from "./vocabulary";
 
 interface Props {
   readonly analysis: string;
@@ -50,7 +51,7 @@ export function TopBars({ analysis, by, name, query = [], part, count = 10, noun
   }));
   const shown = bars.filter((bar) => bar.value !== null && Number(bar.value) > 0);
   if (!column || shown.length === 0) return null;
-  const label = topWords(shown.length, answer.value.page.matching, nouns, column.label);
+  const label = topWords(shown.length, answer.value.page.matching, nouns, measureWords(column));
   return (
     <figure>
       <figcaption>{label}</figcaption>

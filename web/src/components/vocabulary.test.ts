@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { AnalysisInfo } from "../api/types";
 import { analyses } from "../state/runs";
-import { analysisTitle, withoutCode, wordsOf } from "./vocabulary";
+import { analysisTitle, measureWords, withoutCode, wordsOf } from "./vocabulary";
 
 const info = (name: string, ...columns: string[]) => {
   return [name, { columns: columns.map((name) => ({ name })) } as unknown as AnalysisInfo] as const;
@@ -14,6 +14,16 @@ test("analyses have titles", () => {
   const names = ["idle_causes", "gpu_utilization_curve", "io_files", "what_if", "overlap"];
   const titles = ["Idle causes", "GPU utilization curve", "I/O files", "What if", "Overlap"];
   expect(names.map(analysisTitle)).toEqual(titles);
+});
+
+test("times are called times", () => {
+  const words = (label: string, unit: "ns" | "bytes") => measureWords({ label, unit });
+  expect([
+    words("device self", "ns"),
+    words("total", "ns"),
+    words("idle", "ns"),
+    words("allocated self", "bytes"),
+  ]).toEqual(["device self time", "total time", "idle", "allocated self"]);
 });
 
 test("names of analyses, columns and parts have words, what a person types stays as it is", () => {

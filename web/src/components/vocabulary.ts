@@ -1,6 +1,7 @@
 // What pages call what programs name: analyses, columns, and the parts that time is divided into.
 
 import { computed } from "@preact/signals";
+import type { Column } from "../api/types";
 import { PARTS } from "../classes";
 import { analyses } from "../state/runs";
 
@@ -26,6 +27,10 @@ export function wordsOf(name: string): string | null {
   if (Object.hasOwn(PARTS, name)) return PARTS[name]?.words ?? null;
   return columns.value.has(name) ? columnWords(name) : null;
 }
+
+/** What a column measures, where no head of a table stands above it: `device self` is a time. */
+export const measureWords = ({ label, unit }: Pick<Column, "label" | "unit">): string =>
+  unit === "ns" && /\b(total|self)$/.test(label) ? `${label} time` : label;
 
 /** A column's name without its unit, which cells show. */
 const columnWords = (name: string): string => name.replace(/_(ns|bytes|ratio)(?=_|$)/, "").replaceAll("_", " ");

@@ -4,6 +4,7 @@ import { formatCell } from "../../format/cell";
 import { Figure } from "../charts/Figure";
 import { Pointed, usePointed } from "../charts/Pointed";
 import { useWidth } from "../charts/width";
+import { measureWords } from "../vocabulary";
 import { type Box, boxesOf, type Module } from "./tree";
 
 const ROW = 22;
@@ -82,7 +83,7 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
                   pointed.value = said;
                 }}
               >
-                <title>{`${box.module.path}\n${column.label}: ${words}`}</title>
+                <title>{`${box.module.path}\n${measureWords(column)}: ${words}`}</title>
                 <rect class={classOf(box.module)} {...place} />
                 {texture && wide > 3 && <rect fill={texture} {...place} />}
               </g>
@@ -102,7 +103,7 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
             })}
           </g>
         </svg>
-        <Pointed words={pointed} hint={`Point at a box to read its ${column.label}.`} />
+        <Pointed words={pointed} hint={`Point at a box to read its ${measureWords(column)}.`} />
       </div>
     </Figure>
   );

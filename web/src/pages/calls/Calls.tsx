@@ -9,6 +9,7 @@ import { tintOf } from "../../components/flame/tint";
 import { findIn, type Module, treeOf, visible } from "../../components/flame/tree";
 import { timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { measureWords } from "../../components/vocabulary";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
@@ -96,7 +97,7 @@ export default function Calls() {
           name="by"
           value={measure.name}
           options={[measure, ...measures.filter((other) => other !== measure)].map(
-            (column) => [column.name, column.label] as const,
+            (column) => [column.name, measureWords(column)] as const,
           )}
         />
         <label class="choice">
@@ -147,7 +148,7 @@ export default function Calls() {
           <Flame
             roots={shown}
             column={measure}
-            title={`${measure.label} by calls`}
+            title={`${measureWords(measure)} by calls`}
             classOf={(module) => tintOf(module.name)}
             isIcicle
             onChoose={focus}

@@ -11,6 +11,7 @@ import { timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
+import { measureWords } from "../../components/vocabulary";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { hrefOf, hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
@@ -67,7 +68,7 @@ export default function Modules() {
           label="Boxes show"
           name="by"
           value={measure?.name ?? ""}
-          options={options.map((column) => [column.name, column.label])}
+          options={options.map((column) => [column.name, measureWords(column)])}
         />
         <Choices
           label="Callers"
@@ -84,7 +85,7 @@ export default function Modules() {
         <Flame
           roots={root ? [root] : roots}
           column={measure}
-          title={`${measure.label} of modules`}
+          title={`${measureWords(measure)} of modules`}
           classOf={(module) => tintOf(module.name)}
           isIcicle={isIcicle}
           onChoose={zoom}

@@ -4,6 +4,7 @@ import { CopyButton } from "../../components/CopyButton";
 import { BarList } from "../../components/charts/BarList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { topWords } from "../../components/TopBars";
+import { measureWords } from "../../components/vocabulary";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
 import { shownRank } from "../../state/rank";
@@ -77,7 +78,7 @@ export function File({ file, by, isDevice }: Props) {
       {excerpt.state === "loading" && <Loading what="Reading the file…" />}
       {shown && shown.lines.length === 0 && <Empty>The file has no line {line}: it has changed since the run.</Empty>}
       {shown && shown.lines.length > 0 && (
-        <Code excerpt={shown} rows={rows} by={by} byWords={column.label} unit={column.unit} line={line} />
+        <Code excerpt={shown} rows={rows} by={by} byWords={measureWords(column)} unit={column.unit} line={line} />
       )}
     </section>
   );
@@ -93,7 +94,7 @@ interface HotProps {
 function HotLines({ rows, column, isDevice, total }: HotProps) {
   const hot = rows.filter((row) => Number(row[column.name] ?? 0) > 0).slice(0, HOT);
   if (hot.length === 0) return <Empty>Nothing is counted for this file {whereWords(selection.value)}.</Empty>;
-  const label = topWords(hot.length, total, "lines", column.label);
+  const label = topWords(hot.length, total, "lines", measureWords(column));
   return (
     <figure>
       <figcaption>{label}</figcaption>

@@ -7,6 +7,7 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { topWords } from "../../components/TopBars";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
+import { measureWords } from "../../components/vocabulary";
 import { useAnswer } from "../../state/answer";
 import { hrefWith, param, selection, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
@@ -47,7 +48,7 @@ export default function Source() {
   const first = (rows.find(({ file }) => typeof file === "string" && !file.startsWith("<")) ?? rows[0])?.file;
   const file = param("file") ?? (typeof first === "string" ? first : null);
   const column = files.value.columns.find((column) => column.name === by);
-  const label = topWords(rows.length, files.value.page.matching, "files", column?.label ?? by);
+  const label = topWords(rows.length, files.value.page.matching, "files", column ? measureWords(column) : by);
   return (
     <>
       <h1>Source</h1>
