@@ -1,6 +1,7 @@
 """Runs and traces in object stores: the same answers as from disk, few requests, and a clear word where something fails."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ from test_view import ask
 boto3 = pytest.importorskip("boto3")
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "gpu"
 DDP = FIXTURES.parent / "ddp-cpu"
+SQL = os.environ.get("STEPSCOPE_SQL", "")
 RUN, TRACE = FIXTURES / "streams" / "run", FIXTURES / "streams" / "torch.json.gz"
 
 
@@ -272,6 +274,25 @@ def test_exports_go_to_stores(s3, tmp_path, name):
     if name != "tables/":
         told = runs.run(runs.COMMAND, "convert", RUN, "-o", f"s3://runs/exports/{name}", env=env)
         assert told.returncode == 1 and "--force" in told.stderr
+
+
+@pytest.mark.skipif(not SQL, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, tmp_path):
+    address, _ = s3
+    runs.stepscope("convert", RUN, "-o", "s3://runs/asked/", env=variables(address))
+    query = "select name, count(*) as n, sum(dur_ns) as ns from slice group by name order by name"
+    expected = json.loads(runs.stepscope("sql", RUN, query, "--json", env=runs.environment(STEPSCOPE_SQL=SQL)).stdout)["rows"]
+    with stores.proxy(address) as proxy:
+        env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0, XDG_CACHE_HOME=tmp_path, STEPSCOPE_SQL=SQL)
+        proxy.fault = lambda request: 403 if "kernel/" in unquote(request["path"]) and request["range"] else None
+        told = runs.run(runs.COMMAND, "sql", "s3://runs/asked", query, env=env)
+        assert told.returncode == 1 and "s3://runs denies access" in told.stderr and "/kernel/rank-0" in told.stderr
+        proxy.fault = lambda request: None
+        for reads in (True, False):
+            proxy.requests.clear()
+            asked = runs.stepscope("sql", "s3://runs/asked", query, "--json", env=env).stdout
+            assert json.loads(asked)["rows"] == expected and expected
+            assert any(".parquet" in request["path"] for request in proxy.requests if request["range"]) is reads
 
 
 def test_a_web_server_gives_ranges_also_for_signed_addresses(tmp_path):

@@ -1,7 +1,7 @@
 //! What a person types for inputs, as paths.
 
 use crate::EngineError;
-use crate::open::of_store;
+use crate::open::cannot_read;
 use std::path::{Path, PathBuf};
 
 /// The paths that `inputs` name: `@FILE` names those on the lines of FILE, without empty lines and those that begin with
@@ -61,7 +61,7 @@ fn add_matching(input: &Path, paths: &mut Vec<PathBuf>) -> Result<(), EngineErro
         return Ok(());
     };
     let before = paths.len();
-    match (stepscope_store::matching(input).map_err(|error| of_store(&error, input))?, glob::glob(pattern)) {
+    match (stepscope_store::matching(input).map_err(|error| cannot_read(&error, input))?, glob::glob(pattern)) {
         (Some(found), _) => paths.extend(found),
         (None, Ok(found)) => paths.extend(found.flatten()),
         (None, Err(_)) => paths.push(input.into()),

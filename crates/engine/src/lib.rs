@@ -37,8 +37,8 @@ pub use fingerprint::Fingerprint;
 pub use inputs::separate;
 pub use metrics::{METRICS, Measured, Measurements, Metric};
 pub use open::{
-    OpenOptions, check_is_there, check_selection, open_filtered, open_run, open_run_with_progress, open_window,
-    paths_of, split_place,
+    OpenOptions, cannot_read, check_is_there, check_selection, open_filtered, open_run, open_run_with_progress,
+    open_window, paths_of, split_place,
 };
 pub use opened::{AllResults, DEVICE_WORK, OpenedRun, Reduction, keep_summaries, summary_elsewhere, this_program};
 pub use options::{OptionTexts, window, with_options};

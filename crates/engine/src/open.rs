@@ -87,13 +87,13 @@ pub fn paths_of<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineErro
 pub fn check_is_there(path: &Path) -> Result<(), EngineError> {
     let Err(error) = stepscope_store::metadata(path) else { return Ok(()) };
     match StoreError::in_error(&error) {
-        Some(said) if said.fault != Fault::NotFound => Err(of_store(&error, path)),
+        Some(said) if said.fault != Fault::NotFound => Err(cannot_read(&error, path)),
         _ => Err(EngineError::NotFound { path: path.into() }),
     }
 }
 
-/// What a store says of `path`, or the disk.
-pub(crate) fn of_store(error: &std::io::Error, path: &Path) -> EngineError {
+/// What a store says of `path`, or the disk, with what a person can do.
+pub fn cannot_read(error: &std::io::Error, path: &Path) -> EngineError {
     let hint = StoreError::in_error(error).and_then(StoreError::hint).map(String::from);
     EngineError::Import { what: format!("cannot read: {error}"), path: path.into(), hint }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Ranks};
+use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Ranks, cannot_read};
 
 /// Raised when what tables hold changes, but not their columns.
 const FORMAT: u32 = 1;
@@ -31,6 +31,11 @@ pub struct KeptTables {
 }
 
 impl KeptTables {
+    /// Those that are there already.
+    fn of(folder: PathBuf) -> Self {
+        Self { folder, is_new: false }
+    }
+
     /// What `stepscope-sql` is told of them: what the run is called in answers, and what it is made of, for analyses.
     pub fn told(&self, name: &str, inputs: &[PathBuf]) -> Vec<OsString> {
         // The first `=` ends the name.
@@ -46,7 +51,7 @@ impl KeptTables {
 }
 
 /// The tables of what `paths` name: those that are kept, as long as nothing has changed, else new ones of the run that
-/// `open` gives. A folder of tables is what it is.
+/// `open` gives. A folder of tables is what it is; of one in a store there is a copy on this disk.
 ///
 /// # Errors
 /// What the readers say of the files; [`ExportError::Write`] where they can be kept nowhere.
@@ -58,24 +63,53 @@ pub fn kept_tables(
     if let [only] = paths
         && is_tables(only)
     {
-        return Ok(KeptTables { folder: only.clone(), is_new: false });
+        return if stepscope_store::is_remote(only) {
+            copied(paths, options)
+        } else {
+            Ok(KeptTables::of(only.clone()))
+        };
     }
     let places = places(paths, options);
     let mut state = state(paths, options);
     for last in (1..=TRIES).map(|nth| nth == TRIES) {
-        let kept = places.iter().map(|place| place.of(&state)).find(|folder| folder.is_dir());
-        if let Some(folder) = kept {
-            return Ok(KeptTables { folder, is_new: false });
+        if let Some(folder) = known(&places, &state) {
+            return Ok(KeptTables::of(folder));
         }
         let run = open()?;
         // Opening a run may have completed its files; what was read is certain once nothing has changed meanwhile.
         let opened = self::state(paths, options);
         if opened == state || run.is_live() || last {
-            return keep(&run, &places, &state, || self::state(paths, options));
+            let write = |folder: &Path| write_tables(&run, &Ranks::default(), folder).map(drop);
+            return keep(&places, &state, &write, &|| !run.is_live() && self::state(paths, options) == state);
         }
         state = opened;
     }
     unreachable!("the last try gives tables")
+}
+
+/// The copy of tables in a store: that which is kept, as long as nothing has changed, else a new one.
+fn copied(paths: &[PathBuf], options: &OpenOptions) -> Result<KeptTables, ExportError> {
+    let (places, state) = (places(paths, options), state(paths, options));
+    if let Some(folder) = known(&places, &state) {
+        return Ok(KeptTables::of(folder));
+    }
+    let copy = |folder: &Path| {
+        paths.iter().try_for_each(|tables| {
+            let files = Fingerprint::of(tables);
+            files.files().try_for_each(|(file, ..)| {
+                let to = folder.join(file.strip_prefix(tables).unwrap_or(file));
+                let failed = |source| ExportError::Write { path: to.clone(), source };
+                std::fs::create_dir_all(to.parent().unwrap_or(folder)).map_err(failed)?;
+                let mut copy = std::fs::File::create_new(&to).map_err(failed)?;
+                let mut original = stepscope_store::open(file).map_err(|error| cannot_read(&error, file))?;
+                std::io::copy(&mut original, &mut copy).map(drop).map_err(|error| match original.failure() {
+                    Some(refused) => cannot_read(&refused, file).into(),
+                    None => failed(error),
+                })
+            })
+        })
+    };
+    keep(&places, &state, &copy, &|| self::state(paths, options) == state)
 }
 
 /// Whether a folder has the tables of a run.
@@ -83,16 +117,21 @@ fn is_tables(path: &Path) -> bool {
     ["slice", "track", "finding"].iter().all(|table| stepscope_store::is_folder(&path.join(table)))
 }
 
-/// Writes the tables of a run that was read in this state of its files into the first place that takes them.
+/// The tables of this state, where they are kept.
+fn known(places: &[Place], state: &str) -> Option<PathBuf> {
+    places.iter().map(|place| place.of(state)).find(|folder| folder.is_dir())
+}
+
+/// Has tables written into the first place that takes them. They are of this state if that `is_certain` then.
 fn keep(
-    run: &OpenedRun,
     places: &[Place],
     state: &str,
-    state_now: impl Fn() -> String,
+    write: &dyn Fn(&Path) -> Result<(), ExportError>,
+    is_certain: &dyn Fn() -> bool,
 ) -> Result<KeptTables, ExportError> {
     let mut failure = None;
     for place in places {
-        match place.keep(run, state, &state_now) {
+        match place.keep(state, write, is_certain) {
             Ok(folder) => return Ok(KeptTables { folder, is_new: true }),
             Err(error @ ExportError::Write { .. }) => failure = Some(error),
             Err(error) => return Err(error),
@@ -117,19 +156,24 @@ impl Place {
         self.folder.join(format!("{}-{state}", self.name))
     }
 
-    fn keep(&self, run: &OpenedRun, state: &str, state_now: impl Fn() -> String) -> Result<PathBuf, ExportError> {
+    fn keep(
+        &self,
+        state: &str,
+        write: &dyn Fn(&Path) -> Result<(), ExportError>,
+        is_certain: &dyn Fn() -> bool,
+    ) -> Result<PathBuf, ExportError> {
         let failed = |source| ExportError::Write { path: self.folder.clone(), source };
         std::fs::create_dir_all(&self.folder).map_err(failed)?;
         self.clear(state);
         let made = tempfile::Builder::new().prefix(".making-").tempdir_in(&self.folder).map_err(failed)?;
         let tables = made.path().join("tables");
-        write_tables(run, &Ranks::default(), &tables)?;
+        write(&tables)?;
         // What is still recorded, or has changed since it was opened, is asked anew the next time.
-        let folder = match run.is_live() || state_now() != state {
-            true => {
+        let folder = match is_certain() {
+            true => self.of(state),
+            false => {
                 self.of(&format!("{state}-of-{}", made.path().display().to_string().rsplit('-').next().unwrap_or("")))
             }
-            false => self.of(state),
         };
         match std::fs::rename(&tables, &folder) {
             // Somebody else was quicker.
