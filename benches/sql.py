@@ -1,9 +1,9 @@
 """How long questions in SQL take: ``stepscope-sql`` and DuckDB in turn, on the same Parquet.
 
-Run by ``cargo xtask bench sql``. Ranks are generated, and their tables written, once. Each query runs in each round once in
-a new process of ``stepscope-sql``, and once in a new connection of DuckDB within this process, both with as many threads as
-there are processors; so what a process takes to start counts against ours. Their rows are compared. A row of the output is
-the median of the rounds.
+Run by ``cargo xtask bench sql``. Ranks are generated, and their tables written, once. Each query runs in each round in a new
+process of each, and again in one that has answered it already, both with as many threads as there are processors. Their rows
+are compared. A row of the output is the median of the rounds. New processes of DuckDB need its command
+(``pip install duckdb-cli``): ``--duckdb PROGRAM``.
 """
 
 import argparse
@@ -36,6 +36,12 @@ QUERIES = {
     "median of kernels": "select name, median(dur_ns) as ns from kernel group by name order by ns desc, name limit 20",
     "longest slices": "select name, start_ns, dur_ns from slice order by dur_ns desc, slice limit 100",
 }
+#: How often a query is asked again.
+AGAIN = 3
+VIEWS = " ".join(
+    f"create view {table} as select * from read_parquet('{{tables}}/{table}/*.parquet');"
+    for table in ("slice", "op", "kernel", "step")
+)
 
 
 def main():
@@ -43,19 +49,24 @@ def main():
     parser.add_argument("--ranks", type=int, default=16)
     parser.add_argument("--events", default="4M", help="rows of the trace of a rank")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--duckdb", default=shutil.which("duckdb"), help="DuckDB's command")
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("STEPSCOPE_BENCH", "target/bench")) / "sql")
     arguments = parser.parse_args()
     tables = made(arguments.folder, arguments.ranks, arguments.events)
     slices = count(tables)
     print(f"{slices:,} slices, {size(tables) / 1e9:.2f} GB of Parquet, {os.cpu_count()} processors")
-    print(f"{'median of ' + str(arguments.rounds):30} {'ours':>9} {'DuckDB':>9} {'ratio':>7}")
-    ratios = []
+    kinds = ["again"] if arguments.duckdb is None else ["new", "again"]
+    print(f"{'median of ' + str(arguments.rounds):30}", *(f"{kind:>8}: ours   DuckDB   ratio" for kind in kinds))
+    ratios = {kind: [] for kind in kinds}
     for name, query in QUERIES.items():
-        ours, theirs = zip(*(round_of(tables, query) for _ in range(arguments.rounds)))
-        mine, other = statistics.median(ours), statistics.median(theirs)
-        ratios.append(mine / other)
-        print(f"{name:30} {mine:8.3f}s {other:8.3f}s {mine / other:6.2f}x", flush=True)
-    print(f"{'median of the ratios':30} {'':>9} {'':>9} {statistics.median(ratios):6.2f}x")
+        rounds = [round_of(tables, query, arguments.duckdb) for _ in range(arguments.rounds)]
+        cells = []
+        for kind in kinds:
+            mine, other = (statistics.median(seconds) for seconds in zip(*(each[kind] for each in rounds)))
+            ratios[kind].append(mine / other)
+            cells.append(f"{mine:13.3f}s {other:7.3f}s {mine / other:6.2f}x")
+        print(f"{name:30}", *cells, flush=True)
+    print(f"{'median of the ratios':30}", *(f"{statistics.median(ratios[kind]):30.2f}x" for kind in kinds))
 
 
 def made(folder, ranks, events):
@@ -99,22 +110,36 @@ def size(folder):
     return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
 
 
-def round_of(tables, query):
-    """The seconds that a query takes in each, whose rows are the same."""
+def round_of(tables, query, duckdb_program):
+    """The seconds that a query takes in ours and in DuckDB, whose rows are the same: in a new process, and when it is asked
+    again."""
+    seconds = {}
     start = time.perf_counter()
-    command = [os.environ["STEPSCOPE_SQL"], "--tables", f"job={tables}", "--json", "--limit", "1000", query]
-    answer = subprocess.run(command, check=True, capture_output=True).stdout
-    middle = time.perf_counter()
+    answer = ours(tables, "--json", "--limit", "1000", query)
+    seconds_of_ours = time.perf_counter() - start
+    if duckdb_program:
+        command = [duckdb_program, "-json", "-c", f"{VIEWS.format(tables=tables)} {query}"]
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        seconds["new"] = seconds_of_ours, time.perf_counter() - start
+    start = time.perf_counter()
+    ours(tables, "--csv", ";".join([query] * (1 + AGAIN)))
+    again = (time.perf_counter() - start - seconds_of_ours) / AGAIN
     connection = duckdb.connect()
-    for table in ("slice", "op", "kernel", "step"):
-        connection.execute(f"create view {table} as select * from read_parquet('{tables}/{table}/*.parquet')")
-    middle_of_theirs = time.perf_counter()
+    connection.execute(VIEWS.format(tables=tables))
     rows = connection.execute(query).fetchall()
-    end = time.perf_counter()
+    start = time.perf_counter()
+    for _ in range(AGAIN):
+        connection.execute(query).fetchall()
+    seconds["again"] = again, (time.perf_counter() - start) / AGAIN
     connection.close()
-    ours = [plain(row) for row in json.loads(answer)["rows"]]
-    assert ours == [plain(row) for row in rows], query
-    return middle - start, end - middle_of_theirs
+    assert [plain(row) for row in json.loads(answer)["rows"]] == [plain(row) for row in rows], query
+    return seconds
+
+
+def ours(tables, *words):
+    command = [os.environ["STEPSCOPE_SQL"], "--tables", f"job={tables}", *words]
+    return subprocess.run(command, check=True, capture_output=True).stdout
 
 
 def plain(row):
