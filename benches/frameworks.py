@@ -23,13 +23,17 @@ JOB = Path(__file__).resolve().parent / "frameworks" / "jobs.py"
 WIDTH = 16
 LONG_STEPS = {
     "deepspeed": 512,
+    "deepspeed-zero3": 512,
     "lightning": 1280,
     "transformers": 640,
     "trl": 640,
     "accelerate": 1280,
     "torchtune": 1280,
     "vllm": 256,
+    "sglang": 256,
 }
+#: Those of an environment of their own.
+SERVERS = ("vllm", "sglang")
 #: In their loops the program steps a profiler, which is ours.
 OPTIONS = {"accelerate": ["--as-torch-profiler"]}
 
@@ -61,7 +65,7 @@ def steps(framework, words):
     with tempfile.TemporaryDirectory() as folder:
         command = [Path(sys.executable).with_name("stepscope"), "record", *OPTIONS.get(framework, [])]
         command += ["--output", Path(folder) / "run", "--"]
-        python = os.environ["STEPSCOPE_SERVERS_PYTHON"] if framework == "vllm" else sys.executable
+        python = os.environ["STEPSCOPE_SERVERS_PYTHON"] if framework in SERVERS else sys.executable
         command += [python, JOB, framework, *words]
         done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True)
         if done.returncode:

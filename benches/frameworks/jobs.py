@@ -12,10 +12,13 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 framework, steps, width, is_control = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), "control" in sys.argv
 #: Steps of one kind in a row.
 STRETCH = 10
+#: What SGLang's scheduler has timed.
+TIMES = Path("times.json")
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 
@@ -31,7 +34,7 @@ class Clock:
     """Times each step, and switches at the ends of stretches."""
 
     def __init__(self, switch):
-        self._switch, self._last, self._count = switch, None, 0
+        self._switch, self._last, self.count = switch, None, 0
         self.steps = {False: [], True: []}
         self._is_watched = True
 
@@ -40,9 +43,9 @@ class Clock:
         # The first step after a switch is neither.
         if self._last is not None:
             self.steps[self._is_watched].append(now - self._last)
-        self._count += 1
+        self.count += 1
         self._last = time.perf_counter_ns()
-        if self._count % STRETCH == 0:
+        if self.count % STRETCH == 0:
             self._is_watched = not self._is_watched
             if not is_control:
                 self._switch(self._is_watched)
@@ -152,7 +155,7 @@ def lightning():
     return clock.steps
 
 
-def deepspeed():
+def deepspeed(stage=1):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -165,7 +168,7 @@ def deepspeed():
     config = {
         "train_micro_batch_size_per_gpu": BATCH,
         "zero_allow_untested_optimizer": True,
-        "zero_optimization": {"stage": 1},
+        "zero_optimization": {"stage": stage},
     }
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     engine = deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]
@@ -240,17 +243,23 @@ def trl():
     )
 
 
-def vllm():
-    # The engine and its worker are in this process.
-    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1")
-    from stepscope import _vllm
+def save_model():
+    """A model for servers, without weights."""
     from transformers import LlamaConfig
-    from vllm import LLM, SamplingParams
 
     sizes = {"hidden_size": 4 * width, "intermediate_size": 4 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
     LlamaConfig(
         architectures=["LlamaForCausalLM"], vocab_size=256, max_position_embeddings=256, **sizes
     ).save_pretrained("model")
+
+
+def vllm():
+    # The engine and its worker are in this process.
+    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_NO_USAGE_STATS="1")
+    from stepscope import _vllm
+    from vllm import LLM, SamplingParams
+
+    save_model()
     options = {"load_format": "dummy", "skip_tokenizer_init": True, "enforce_eager": True, "dtype": "float32"}
     limits = {"max_model_len": 128, "max_num_seqs": 1, "kv_cache_memory_bytes": 16 << 20}
     engine = LLM("model", distributed_executor_backend="uni", **options, **limits).llm_engine
@@ -269,7 +278,57 @@ def vllm():
     return clock.steps
 
 
+def sglang():
+    """Its scheduler is a process of its own, which begins with this file: see :func:`time_scheduler`."""
+    from sglang import Engine
+
+    save_model()
+    options = {"load_format": "dummy", "skip_tokenizer_init": True, "dtype": "float32", "device": "cpu"}
+    options |= {"attention_backend": "torch_native", "sampling_backend": "pytorch", "grammar_backend": "none"}
+    limits = {"max_total_tokens": 2048, "max_running_requests": 4}
+    engine = Engine(model_path="model", disable_cuda_graph=True, disable_overlap_schedule=True, **options, **limits)
+    while not TIMES.exists():
+        engine.generate(
+            input_ids=[3] * 8, sampling_params={"max_new_tokens": 101, "ignore_eos": True, "temperature": 0}
+        )
+    engine.shutdown()
+    return dict(zip((False, True), json.loads(TIMES.read_text())))
+
+
+def time_scheduler():
+    """Time each pass of SGLang's scheduler, and write the times when there were as many passes as steps were asked for."""
+    from sglang.srt.managers.scheduler import Scheduler
+    from stepscope import _recorder, _sglang
+
+    process = Scheduler.process_batch_result
+    nothing = SimpleNamespace(are_labels_wanted=bool)
+
+    def switch(is_watched):
+        _sglang._recorder = _recorder if is_watched else nothing
+
+    clock = Clock(switch)
+
+    def process_and_time(*arguments):
+        process(*arguments)
+        clock.step_ended()
+        if clock.count == steps:
+            unfinished = TIMES.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps([clock.steps[False], clock.steps[True]]))
+            unfinished.rename(TIMES)
+
+    Scheduler.process_batch_result = process_and_time
+
+
 jobs = {"transformers": transformers, "trl": trl, "lightning": lightning, "deepspeed": deepspeed}
-jobs |= {"accelerate": accelerate, "torchtune": torchtune, "vllm": vllm}
-found = jobs[framework]()
-print(json.dumps([statistics.median(found[is_watched]) for is_watched in (False, True)]))
+jobs |= {
+    "deepspeed-zero3": lambda: deepspeed(3),
+    "accelerate": accelerate,
+    "torchtune": torchtune,
+    "vllm": vllm,
+    "sglang": sglang,
+}
+if __name__ == "__main__":
+    found = jobs[framework]()
+    print(json.dumps([statistics.median(found[is_watched]) for is_watched in (False, True)]))
+elif framework == "sglang":
+    time_scheduler()
