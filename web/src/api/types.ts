@@ -190,12 +190,20 @@ export interface StepTime {
   readonly is_complete: boolean;
 }
 
+/** Which rules of advice were judged, and what the recording lacks for the others. */
+export interface Coverage {
+  readonly rules_judged: number;
+  readonly rules_not_judged: number;
+  readonly not_judged: readonly { readonly lacks: string; readonly rules: readonly string[] }[];
+}
+
 export interface Report {
   readonly run: RunIdentity;
   readonly rank: number | null;
   readonly step: Num | null;
   readonly verdict: readonly string[];
   readonly advice: readonly Advice[];
+  readonly coverage: Coverage;
   readonly span_ns: Num | null;
   readonly environment: readonly { readonly name: string; readonly value: string }[];
   readonly processes: readonly {

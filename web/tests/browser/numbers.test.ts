@@ -111,6 +111,13 @@ describe.each([...INPUTS, HANG])("%s", (input) => {
     for (const row of expected.advice) expect(advice).toContain(row.rule);
     expect(await listed.count()).toBe(expected.advice.length);
     const rules = [...new Set(expected.advice.map(({ rule }) => rule))].slice(0, 3);
+    const { rules_judged: judged, rules_not_judged: others, not_judged: reasons } = expected.coverage;
+    const notJudged = page.locator("details", {
+      hasText: `${others} of ${judged + others} rules of advice were not judged`,
+    });
+    expect(await notJudged.locator("li").allTextContents()).toEqual(
+      reasons.map(({ lacks, rules }) => `${lacks.replaceAll("`", "")} ${rules.join(", ")}`),
+    );
     const first = page.getByRole("region", { name: "Most to gain" }).locator("li strong");
     const faults = rules.map((rule) => expected.advice.find((row) => row.rule === rule)?.fault);
     expect(await first.allTextContents()).toEqual(faults);

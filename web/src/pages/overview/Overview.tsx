@@ -11,6 +11,7 @@ import { detail, runId } from "../../state/runs";
 import { Devices } from "./Devices";
 import { Environment } from "./Environment";
 import { Memory } from "./Memory";
+import { NotJudged } from "./NotJudged";
 import { Steps } from "./Steps";
 import { TopAdvice } from "./TopAdvice";
 
@@ -44,6 +45,7 @@ export default function Overview() {
         <Memory />
       </div>
       <AdviceList advice={report.advice} />
+      <NotJudged coverage={report.coverage} />
       <Environment report={report} />
       {report.findings.length > 0 && (
         <section aria-label="Findings">
