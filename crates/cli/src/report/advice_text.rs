@@ -23,8 +23,9 @@ pub(super) fn advice_text(advice: &[AdviceRow], coverage: &ReportCoverage, comma
     let few = if shown.len() < advice.len() { format!("{} of {}, ", shown.len(), advice.len()) } else { String::new() };
     let mut text = heading("Advice", &format!("{few}most to gain first; gains overlap: do not add them"), width);
     shown.iter().for_each(|row| text.push_str(&paragraph(row, width)));
-    for line in coverage.sentence().iter().flat_map(|sentence| wrap(sentence, width - INDENT)) {
-        let _ = writeln!(text, "{:INDENT$}{DIM}{line}{DIM:#}", "");
+    let not_judged = coverage.sentence().map(|sentence| wrap(&sentence, width - INDENT)).unwrap_or_default();
+    for (line, head) in not_judged.iter().zip(std::iter::once("note:").chain(std::iter::repeat(""))) {
+        let _ = writeln!(text, "  {DIM}{head:6}  {line}{DIM:#}");
     }
     let pointer = fit_width(command, width.saturating_sub(INDENT));
     let _ = writeln!(text, "  {DIM}more:{DIM:#}   {HINT}{pointer}{HINT:#}");
