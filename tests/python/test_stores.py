@@ -281,7 +281,8 @@ def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, tmp_path):
     address, _ = s3
     runs.stepscope("convert", RUN, "-o", "s3://runs/asked/", env=variables(address))
     query = "select name, count(*) as n, sum(dur_ns) as ns from slice group by name order by name"
-    expected = json.loads(runs.stepscope("sql", RUN, query, "--json", env=runs.environment(STEPSCOPE_SQL=SQL)).stdout)["rows"]
+    answer = runs.stepscope("sql", RUN, query, "--json", env=runs.environment(STEPSCOPE_SQL=SQL)).stdout
+    expected = json.loads(answer)["rows"]
     with stores.proxy(address) as proxy:
         env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0, XDG_CACHE_HOME=tmp_path, STEPSCOPE_SQL=SQL)
         proxy.fault = lambda request: 403 if "kernel/" in unquote(request["path"]) and request["range"] else None
