@@ -5,7 +5,7 @@ use crate::decode::{EVER, RareEvents, Scan, Segments, Threads, finish_devices, l
 use crate::device::ActivityList;
 use crate::header::HeaderFields;
 use crate::layout::HEADER_BYTES;
-use crate::ring::{RingWindow, is_ring, read_bytes};
+use crate::ring::{RingState, RingWindow, is_ring, read_bytes};
 use crate::stack_samples::resolve;
 use crate::{
     Called, CaptureError, EventList, Inputs, IoCall, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample,
@@ -119,8 +119,7 @@ pub struct CaptureReader {
     segment_bytes: usize,
     scan: Scan,
     clock: TickClock,
-    /// Of a ring: since when nothing is missing.
-    ring: Option<(u64, Option<i64>)>,
+    ring: Option<RingState>,
     capture: Capture,
 }
 
@@ -173,7 +172,11 @@ impl CaptureReader {
             ..header.empty_capture()
         };
         let since_ns = (header.given_up_ticks != 0).then(|| clock.monotonic_ns(header.given_up_ticks));
-        let ring = (header.ring_ns != 0).then_some((header.ring_ns, since_ns));
+        let ring = (header.ring_ns != 0).then(|| RingState {
+            asked_ns: i64::try_from(header.ring_ns).unwrap_or(i64::MAX),
+            since_ns,
+            requested_ns: scan.process.snapshot_ticks().map(|ticks| clock.monotonic_ns(ticks)),
+        });
         Ok(Self { path: path.into(), segments, segment_bytes, scan, clock, ring, capture })
     }
 
@@ -213,8 +216,8 @@ impl CaptureReader {
         let lost = self.capture.names.len() as u32 - 1;
         let is_lost = self.capture.events.has_name(lost) || self.capture.samples.iter().any(|of| of.name == lost);
         self.capture.names.truncate(lost as usize + usize::from(is_lost));
-        if let Some((ring_ns, since_ns)) = self.ring {
-            self.capture.keep_window(ring_ns, since_ns, replayed.lost_begins.into_iter());
+        if let Some(ring) = self.ring {
+            self.capture.keep_window(ring, replayed.lost_begins.into_iter());
         }
         Ok(self.capture)
     }

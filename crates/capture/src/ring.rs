@@ -30,12 +30,22 @@ pub struct RingWindow {
     pub lost_begins: u64,
 }
 
+/// What a ring and a copy of one say about themselves; moments in monotonic ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingState {
+    pub(crate) asked_ns: i64,
+    /// Everything up to here may be missing; `None` when nothing was evicted.
+    pub(crate) since_ns: Option<i64>,
+    /// When the copy was requested, which may be long before it was made; `None` for a ring.
+    pub(crate) requested_ns: Option<i64>,
+}
+
 impl Capture {
-    /// Leaves what lies within the window of a ring of `ring_ns`, of which everything up to `since_ns` may be missing.
-    pub(crate) fn keep_window(&mut self, ring_ns: u64, since_ns: Option<i64>, lost_begins: impl Iterator<Item = i64>) {
-        let asked_ns = i64::try_from(ring_ns).unwrap_or(i64::MAX);
+    /// Leaves what lies within the window of a ring.
+    pub(crate) fn keep_window(&mut self, ring: RingState, lost_begins: impl Iterator<Item = i64>) {
+        let RingState { asked_ns, since_ns, requested_ns } = ring;
         // A thread that records little keeps a segment for long: what it has from long ago would stand alone.
-        let oldest_ns = self.last_ns.saturating_sub(asked_ns.saturating_mul(2));
+        let oldest_ns = requested_ns.unwrap_or(self.last_ns).saturating_sub(asked_ns.saturating_mul(2));
         let start_ns = since_ns.unwrap_or(i64::MIN).max(oldest_ns);
         let before = (self.events.len(), self.steps.len(), self.optimizer_steps.len());
         self.events.retain_mut(|event| event.end_ns >= start_ns);

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use stepscope_capture::{CaptureFile, Snapshot};
@@ -37,8 +37,8 @@ pub fn before_snapshot(f: fn()) {
     let _ = BEFORE_SNAPSHOT.set(f);
 }
 
-/// Set by the signal's handler.
-static IS_SIGNALLED: AtomicBool = AtomicBool::new(false);
+/// When the signal came, in ticks, as its handler says; 0 when none is waiting.
+static SIGNALLED_TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// Requests a snapshot of the ring, in this process and all others of the run; false without a ring. Nothing is
 /// waited for. The first word of `because` becomes part of the folder's name.
@@ -84,7 +84,7 @@ static HANDLER_BEFORE: AtomicUsize = AtomicUsize::new(0);
 static TAKES_DETAILS: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    IS_SIGNALLED.store(true, Ordering::Release);
+    SIGNALLED_TICKS.store(clock::ticks().max(1), Ordering::Release);
     let before = HANDLER_BEFORE.load(Ordering::Acquire);
     if before == 0 {
         return;
@@ -103,23 +103,28 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     }
 }
 
-/// Requests for snapshots, by their reasons, from any thread to the helper thread.
+/// Requests for snapshots, with their reasons and moments, from any thread to the helper thread.
 #[derive(Default)]
 pub(crate) struct SnapshotRequests(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    requested: Vec<String>,
+    requested: Vec<Request>,
     /// How many had no room, and the last of them.
     refused: u64,
     last_refused: String,
+}
+
+struct Request {
+    because: String,
+    at_ticks: u64,
 }
 
 impl SnapshotRequests {
     pub(crate) fn add(&self, because: &str) {
         let mut waiting = self.lock();
         if waiting.requested.len() < MAX_REQUESTS {
-            waiting.requested.push(because.into());
+            waiting.requested.push(Request { because: because.into(), at_ticks: clock::ticks() });
         } else {
             waiting.refused += 1;
             waiting.last_refused = because.into();
@@ -128,13 +133,14 @@ impl SnapshotRequests {
 
     /// True when a snapshot is requested.
     pub(crate) fn are_waiting(&self) -> bool {
-        IS_SIGNALLED.load(Ordering::Acquire) || !self.lock().requested.is_empty()
+        SIGNALLED_TICKS.load(Ordering::Acquire) != 0 || !self.lock().requested.is_empty()
     }
 
     fn take(&self) -> Waiting {
         let mut waiting = std::mem::take(&mut *self.lock());
-        if IS_SIGNALLED.swap(false, Ordering::AcqRel) {
-            waiting.requested.push("signal".into());
+        let at_ticks = SIGNALLED_TICKS.swap(0, Ordering::AcqRel);
+        if at_ticks != 0 {
+            waiting.requested.push(Request { because: "signal".into(), at_ticks });
         }
         waiting
     }
@@ -176,10 +182,10 @@ impl Snapshotter {
     ) {
         let Waiting { requested, refused, last_refused } = requests.take();
         self.refuse(refused, &last_refused);
-        for because in &requested {
-            match self.create_folder(because) {
-                Some(folder) => self.copy_to(&folder, because, file, &mut between),
-                None => self.refuse(1, because),
+        for request in &requested {
+            match self.create_folder(&request.because) {
+                Some(folder) => self.copy_to(&folder, request, file, &mut between),
+                None => self.refuse(1, &request.because),
             }
         }
         if !is_last && Instant::now() < self.next_look {
@@ -188,7 +194,7 @@ impl Snapshotter {
         self.next_look = Instant::now() + LOOK_PERIOD;
         for folder in self.folders() {
             let because = folder.to_string_lossy().splitn(3, '-').nth(2).unwrap_or_default().to_string();
-            self.copy_to(&folder, &because, file, &mut between);
+            self.copy_to(&folder, &Request { because, at_ticks: clock::ticks() }, file, &mut between);
         }
     }
 
@@ -227,15 +233,15 @@ impl Snapshotter {
         folders
     }
 
-    fn copy_to(&mut self, folder: &OsString, because: &str, file: &CaptureFile, between: &mut impl FnMut()) {
+    fn copy_to(&mut self, folder: &OsString, request: &Request, file: &CaptureFile, between: &mut impl FnMut()) {
         if !self.seen.insert(folder.clone()) || self.seen.len() > 4 * MAX_SNAPSHOTS {
             return;
         }
         // Nobody can be told: the run shows which processes are in the copy.
-        let _ = self.copy(&self.run.join("kept").join(folder), because, file, between);
+        let _ = self.copy(&self.run.join("kept").join(folder), request, file, between);
     }
 
-    fn copy(&self, folder: &Path, because: &str, file: &CaptureFile, between: &mut impl FnMut()) -> io::Result<()> {
+    fn copy(&self, folder: &Path, request: &Request, file: &CaptureFile, between: &mut impl FnMut()) -> io::Result<()> {
         let raw = folder.join("raw");
         std::fs::create_dir_all(&raw)?;
         let manifest = folder.join("run.json");
@@ -248,7 +254,7 @@ impl Snapshotter {
             f();
         }
         let path = raw.join(&self.name).with_extension("new");
-        file.write_snapshot(&Snapshot { path: &path, because, at_ticks: clock::ticks() }, between)?;
+        file.write_snapshot(&Snapshot { path: &path, because: &request.because, at_ticks: request.at_ticks }, between)?;
         std::fs::rename(&path, raw.join(&self.name))
     }
 }

@@ -5,6 +5,7 @@ use super::paths::text_of_path;
 use super::record::Record;
 use crate::clock::ClockPoint;
 use crate::layout::{BeginWord, Tag};
+use crate::ring::SNAPSHOT_REASON;
 use std::collections::BTreeMap;
 
 /// What the records of no thread in particular say.
@@ -77,6 +78,11 @@ impl ProcessRecords {
             Tag::CallsStop => self.call_stops.push(record.ticks),
             _ => {}
         }
+    }
+
+    /// When this copy of a ring was requested.
+    pub(crate) fn snapshot_ticks(&self) -> Option<u64> {
+        self.metadata.get(SNAPSHOT_REASON).map(|(ticks, _)| *ticks)
     }
 
     /// Metadata about the process, sorted by key; an empty value took its key back.

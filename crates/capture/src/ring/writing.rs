@@ -22,7 +22,7 @@ pub struct Snapshot<'a> {
     pub path: &'a Path,
     /// Why it is kept.
     pub because: &'a str,
-    /// Now, in ticks.
+    /// When it was requested, in ticks: what lies within the window before that is in it.
     pub at_ticks: u64,
 }
 
