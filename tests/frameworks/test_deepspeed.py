@@ -80,6 +80,9 @@ def test_what_zero_does_is_labelled_by_its_own_names(tmp_path):
     assert names["PartitionedParameterCoordinator.fetch_sub_module"] >= 4 * 2 * 2
     assert names["reduce_partition_and_remove_grads"] == 4 * 4
     assert not any("<locals>" in name or name.startswith("DeepSpeedEngine") for name in names)
+    # What is entered for each parameter is a part of these.
+    assert "PartitionedParameterCoordinator.release_sub_module" in names
+    assert not any(name.endswith(("__release_param", "_partition_param", "free_param")) for name in names)
     assert not any(row["is_unfinished"] for row in labels)
     phases = [row for row in labels if row["name"] in ("fwd", "bwd")]
     fetches = runs.named(labels, "PartitionedParameterCoordinator.fetch_sub_module")
