@@ -108,7 +108,7 @@ def unequal_lengths(job):
         train(model, optimizer, samples(int(longest * share), width))
 
 
-@fault("rank.gc", "host.gc", anywhere=True, ranks=2)
+@fault("rank.gc", "host.gc", anywhere=True, ranks=2, step_time="mean")
 def collections_out_of_step(job):
     """Each rank collects garbage in steps of its own; all wait for each."""
     index = [[number] for number in range(job.draw.randrange(100_000, 200_000))]
