@@ -168,6 +168,8 @@ class Run:
     ) -> Envelope:
         """Run one analysis. ValueError when there is no such analysis, rank or step. Ranks are as on the command
         line, as in 0-7."""
+    def report(self, input: str, rank: str | None = None, step: int | None = None) -> str:
+        """What ``stepscope report --json`` prints of the run that was opened as ``input``."""
 
 @final
 class Reduction:

@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import json
 import operator
 import os
+import shlex
 
 from stepscope import _engine
 from stepscope._result import Result
@@ -94,6 +96,24 @@ class Run:
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
         options |= {name: str(value) for name, value in (("depth", depth), ("top", top)) if value is not None}
         return Result(self._opened.analyze(name, rank=_ranks(rank), step=step, **window, **options))
+
+    def report(self, *, rank=None, step=None):
+        """What stands out, as ``stepscope report --json`` prints it.
+
+        Parameters
+        ----------
+        rank, step
+            As of :meth:`analyze`.
+
+        Returns
+        -------
+        dict
+            ``verdict``: sentences with their numbers. ``advice``: what to change, what there is most to gain from first, each
+            with its place, its gain and how that is known. ``coverage``: which rules were judged, and what the others lack.
+            Steps, devices, ranks, memory and findings beside it.
+        """
+        words = " ".join(shlex.quote(path) for path in self._paths)
+        return json.loads(self._opened.report(words, rank=_ranks(rank), step=step))
 
     def sql(self, query):
         """Ask any question in SQL; ``stepscope sql RUN --schema`` prints the tables.

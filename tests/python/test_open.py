@@ -1,6 +1,7 @@
 """``stepscope.open``: every analysis is a method that returns what the command line prints as JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 import stepscope as package
@@ -31,6 +32,17 @@ def test_operators(trace):
     results = package.open(trace).operators()["results"]
     self_ns = {row["name"]: row["host_self_ns"] for row in results}
     assert self_ns == {"aten::mm": 25_000, "aten::empty": 5_000}
+
+
+@pytest.mark.parametrize("part", [{}, {"rank": 1}, {"rank": "0-1", "step": 3}])
+def test_the_report_is_that_of_the_command_line(stepscope, part):
+    run = Path(__file__).parents[1] / "fixtures" / "ddp-cpu"
+    words = [word for name, value in part.items() for word in (f"--{name}", str(value))]
+    report = package.open(run).report(**part)
+    assert report == json.loads(stepscope("report", run, *words, "--json").stdout)
+    assert report["verdict"] and report["coverage"]
+    with pytest.raises(ValueError, match="rank 7"):
+        package.open(run).report(rank=7)
 
 
 def test_rank_that_is_not_there(trace):

@@ -116,6 +116,17 @@ mod _engine {
             };
             py.detach(analyze).map(Envelope).map_err(to_exception)
         }
+
+        /// What `stepscope report --json` prints of the run that was opened as `input`. ValueError as of `analyze`.
+        #[pyo3(signature = (input, rank=None, step=None))]
+        fn report(&self, py: Python<'_>, input: &str, rank: Option<String>, step: Option<i64>) -> PyResult<String> {
+            let report = || -> Result<String, EngineError> {
+                let ranks = rank.map(|ranks| ranks.parse::<Ranks>()).transpose()?.unwrap_or_default();
+                let selection = Selection { ranks, step, ..Selection::default() };
+                Ok(stepscope_engine::report::report(&self.0, &selection, input)?.to_json())
+            };
+            py.detach(report).map_err(to_exception)
+        }
     }
 
     /// Batches as a stream of Arrow's PyCapsule interface.
