@@ -1,8 +1,9 @@
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, final
+from typing import IO, Any, final
 
 __all__ = [
+    "ArrowBatches",
     "ArrowRows",
     "Envelope",
     "Events",
@@ -196,6 +197,16 @@ class Reduction:
         """
     def open(self) -> Run:
         """Open the run, once. What there is no summary of is read here."""
+
+@final
+class ArrowBatches:
+    """Batches of rows while another program writes them, as a stream of Arrow's IPC."""
+
+    def __new__(cls, file: IO[bytes]) -> ArrowBatches:
+        """Read such a stream from a file with ``read1``; ValueError when there is none."""
+    def __iter__(self) -> ArrowBatches: ...
+    def __next__(self) -> ArrowRows:
+        """The next rows; ValueError where the stream breaks off."""
 
 @final
 class ArrowRows:

@@ -139,6 +139,14 @@ class Run:
 
         return ask(self._paths, query, **self._joining)
 
+    def sql_batches(self, query):
+        """As :meth:`sql`, for results that do not fit into memory: an iterator of tables, each with some thousand rows, as they
+        come. A query of which no more is wanted ends with its iterator.
+        """
+        from stepscope._sql import ask_in_batches
+
+        return ask_in_batches(self._paths, query, **self._joining)
+
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
         from stepscope._view import view

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from typing import IO, Any, Literal, Protocol
 
@@ -48,6 +48,7 @@ class Run:
     ) -> Result: ...
     def report(self, *, rank: int | str | Iterable[int] | None = None, step: int | None = None) -> dict[str, Any]: ...
     def sql(self, query: str) -> Rows: ...
+    def sql_batches(self, query: str) -> Iterator[Rows]: ...
     def view(
         self,
         *,

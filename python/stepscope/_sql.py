@@ -1,5 +1,6 @@
 """Questions in SQL: another program answers them, this file starts it and hands its rows over."""
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -11,8 +12,8 @@ from stepscope._table import Table
 class Rows(Table):
     """What a query gave: a table. ``polars.DataFrame(rows)`` and ``pyarrow.table(rows)`` take it as it is."""
 
-    def __init__(self, content):
-        self._rows = _engine.ArrowRows(content)
+    def __init__(self, rows):
+        self._rows = rows
 
     @property
     def columns(self):
@@ -35,8 +36,41 @@ class Rows(Table):
         return self._rows.__arrow_c_stream__(requested_schema)
 
 
-def ask(paths, query, *, align, offsets, rank_from, join, memory):
+def ask(paths, query, **joining):
     """The rows that a query gives on the run at some paths, opened as these keywords say."""
+    with _command(paths, **joining) as command:
+        done = subprocess.run(command, input=query.encode(), capture_output=True)
+    if done.returncode != 0:
+        raise _error(done.returncode, done.stderr)
+    return Rows(_engine.ArrowRows(done.stdout))
+
+
+def ask_in_batches(paths, query, **joining):
+    """The same rows in several tables, while they come."""
+    with _command(paths, **joining) as command, tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+        try:
+            # What ends before it has read all says why by itself.
+            with contextlib.suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(query.encode())
+            try:
+                for rows in _engine.ArrowBatches(process.stdout):
+                    yield Rows(rows)
+            except ValueError:
+                # It has written no rows, or not all of them.
+                if process.wait() == 0:
+                    raise
+            if process.wait() != 0:
+                said.seek(0)
+                raise _error(process.returncode, said.read())
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.wait()
+
+
+@contextlib.contextmanager
+def _command(paths, *, align, offsets, rank_from, join, memory):
     command = [sys.executable, "-m", "stepscope", "sql", "--arrow", "--file", "-", f"--align={align}"]
     command += [f"--offset={rank}={ns}" for rank, ns in offsets]
     command += [f"--rank-from={rank_from}"] if rank_from is not None else []
@@ -51,10 +85,11 @@ def ask(paths, query, *, align, offsets, rank_from, join, memory):
             list_of_paths.write("\n".join(paths))
             list_of_paths.flush()
             run = f"@{list_of_paths.name}"
-        done = subprocess.run([*command, "--", run], input=query.encode(), capture_output=True)
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        # As the command says that there is no such program.
-        error = RuntimeError if done.returncode == 127 else ValueError
-        raise error(said.removeprefix("error: "))
-    return Rows(done.stdout)
+        yield [*command, "--", run]
+
+
+def _error(code, said):
+    # As the command says that there is no such program.
+    error = RuntimeError if code == 127 else ValueError
+    text = said.decode(errors="replace").strip().removeprefix("error: ")
+    return error(text or f"the program that answers queries ended with {code}")

@@ -3,6 +3,7 @@
 use crate::error::QueryError;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::io::{IsTerminal, Read};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// SQL over the tables of runs
@@ -111,11 +112,14 @@ pub(crate) struct SecurityArguments {
 
 /// Where rows go.
 #[derive(Args, Clone)]
-#[command(group(ArgGroup::new("form").args(["json", "csv", "arrow", "parquet"])))]
+#[command(group(ArgGroup::new("form").args(["json", "pages", "csv", "arrow", "parquet"])))]
 pub(crate) struct OutputArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print all rows as JSON, N to a line: what reads a line lets the query go on
+    #[arg(long, value_name = "N")]
+    pub(crate) pages: Option<NonZeroUsize>,
     /// Print comma-separated values
     #[arg(long)]
     pub(crate) csv: bool,

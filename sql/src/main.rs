@@ -25,6 +25,7 @@ use arguments::{Arguments, Role};
 use clap::Parser;
 use error::QueryError;
 use session::Session;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         Err(QueryError { is_reader_gone: true, .. }) => ExitCode::SUCCESS,
         Err(error) if error.is_interrupted => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            error.report(arguments.output.json);
+            error.report(arguments.output.is_json());
             ExitCode::FAILURE
         }
     }
@@ -61,7 +62,10 @@ fn run(arguments: &Arguments) -> Result<(), QueryError> {
             return schema::print(&session, arguments.output.json).await;
         }
         match arguments.text()? {
-            Some(text) => query::run_until_interrupted(&session, &text, &arguments.output).await,
+            Some(text) => tokio::select! {
+                done = query::run_until_interrupted(&session, &text, &arguments.output) => done,
+                () = output::reader_gone() => Err(QueryError::writing(&ErrorKind::BrokenPipe.into())),
+            },
             None => prompt::prompt(&session, &arguments.output).await,
         }
     });

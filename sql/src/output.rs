@@ -32,7 +32,12 @@ const PRINTED_ROWS: usize = 1_000;
 impl OutputArguments {
     /// Whether a person reads it.
     pub(crate) fn is_for_people(&self) -> bool {
-        !(self.json || self.csv || self.arrow || self.parquet.is_some())
+        !(self.is_json() || self.csv || self.arrow || self.parquet.is_some())
+    }
+
+    /// Whether what is printed is JSON, errors included.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json || self.pages.is_some()
     }
 
     /// How many rows are given at most.
@@ -61,7 +66,8 @@ pub(crate) async fn write(session: &Session, frame: DataFrame, arguments: &Outpu
     }
     let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     match arguments {
-        OutputArguments { json: true, .. } => write_json(rows, out).await,
+        OutputArguments { json: true, .. } => write_json(rows, None, out).await,
+        OutputArguments { pages: Some(of), .. } => write_json(rows, Some(of.get()), out).await,
         OutputArguments { csv: true, .. } => write_csv(rows, out).await,
         OutputArguments { arrow: true, .. } => write_arrow(rows, out).await,
         _ => text::write(rows, is_plan, out).await,
@@ -99,6 +105,31 @@ fn failed(error: io::Error) -> QueryError {
     QueryError::writing(&error)
 }
 
+/// Comes when nobody can read any more what is printed, as the process that asked was killed: a query that has no rows yet
+/// would not find out.
+#[cfg(unix)]
+pub(crate) async fn reader_gone() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let stdout = io::stdout();
+        // An end is told without being asked for, and nothing else is.
+        let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+        while let Err(rustix::io::Errno::INTR) = poll(&mut ends, None) {}
+        if ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            let _ = tell.send(());
+        }
+    });
+    if told.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) async fn reader_gone() {
+    std::future::pending::<()>().await;
+}
+
 async fn write_csv(mut rows: Rows, mut out: impl Write) -> Result<(), QueryError> {
     let names = rows.schema.fields().iter().map(|field| csv_cell(field.name())).collect::<Vec<_>>();
     writeln!(out, "{}\r", names.join(",")).map_err(failed)?;
@@ -123,16 +154,26 @@ fn csv_cell(text: &str) -> String {
     }
 }
 
-async fn write_json(mut rows: Rows, mut out: impl Write) -> Result<(), QueryError> {
+/// Writes one object with all rows, a row on each line; or one for each `page` rows, each on a line of its own.
+async fn write_json(mut rows: Rows, page: Option<usize>, mut out: impl Write) -> Result<(), QueryError> {
     let columns: Vec<Value> = rows.schema.fields().iter().map(|field| column_json(field)).collect();
-    write!(out, "{{\"columns\":{},\"rows\":[", Value::from(columns)).map_err(failed)?;
-    let mut separator = "";
+    let begin = format!("{{\"columns\":{},\"rows\":[", Value::from(columns));
+    let line = if page.is_some() { "" } else { "\n" };
+    write!(out, "{begin}").map_err(failed)?;
+    let mut written = 0;
     while let Some(batch) = rows.next().await? {
         let columns = Cells::of(&batch)?;
         for row in 0..batch.num_rows() {
+            // Ended by the row that has no room: whether there is one is a part of it.
+            if page == Some(written) {
+                writeln!(out, "],\"is_complete\":false}}").and_then(|()| out.flush()).map_err(failed)?;
+                write!(out, "{begin}").map_err(failed)?;
+                written = 0;
+            }
             let cells: Vec<Value> = columns.iter().map(|cells| cells.json(row)).collect();
-            write!(out, "{separator}\n{}", Value::from(cells)).map_err(failed)?;
-            separator = ",";
+            let separator = if written > 0 { "," } else { "" };
+            write!(out, "{separator}{line}{}", Value::from(cells)).map_err(failed)?;
+            written += 1;
         }
     }
     writeln!(out, "],\"is_complete\":{}}}", rows.is_complete).map_err(failed)?;

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -294,6 +295,26 @@ def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, tmp_path):
             asked = runs.stepscope("sql", "s3://runs/asked", query, "--json", env=env).stdout
             assert json.loads(asked)["rows"] == expected and expected
             assert any(".parquet" in request["path"] for request in proxy.requests if request["range"]) is reads
+
+
+@pytest.mark.skipif(not SQL, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+def test_answers_of_sql_go_to_stores(s3, tmp_path):
+    address, client = s3
+    subprocess.run(["cp", "-r", RUN, tmp_path], check=True)
+    query = "select name, dur_ns from slice order by slice"
+    env = variables(address, STEPSCOPE_SQL=SQL)
+    runs.stepscope("sql", tmp_path / RUN.name, query, "--parquet", "s3://runs/answers/all.parquet", env=env)
+    runs.stepscope("sql", tmp_path / RUN.name, query, "--parquet", tmp_path / "here.parquet", env=env)
+    sent = client.get_object(Bucket="runs", Key="answers/all.parquet")["Body"].read()
+    assert sent == (tmp_path / "here.parquet").read_bytes()
+    wrong = ["sql", tmp_path / RUN.name, "select nam from op", "--parquet", "s3://runs/answers/wrong.parquet"]
+    told = runs.run(runs.COMMAND, *wrong, env=env)
+    assert told.returncode == 1 and "there is no column nam" in told.stderr
+    told = runs.run(runs.COMMAND, *wrong[:2], query, "--parquet", "s3://nowhere/a.parquet", env=env)
+    assert told.returncode == 1 and "s3://nowhere" in told.stderr
+    assert [found["Key"] for found in client.list_objects_v2(Bucket="runs", Prefix="answers/")["Contents"]] == [
+        "answers/all.parquet"
+    ]
 
 
 def test_a_web_server_gives_ranges_also_for_signed_addresses(tmp_path):

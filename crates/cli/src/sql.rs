@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::opening::{self, JoinArguments, MemoryArgument};
 use clap::Args;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use stepscope_engine::{paths_of, sql_command};
-use stepscope_export::kept_tables;
+use stepscope_export::{Destination, ExportError, kept_tables};
 
 /// Ask any question about runs or trace files, in SQL
 ///
@@ -42,7 +43,7 @@ pub(crate) struct SqlArguments {
     /// Print a stream of Arrow's IPC
     #[arg(long, conflicts_with = "parquet")]
     arrow: bool,
-    /// Write Parquet to FILE
+    /// Write Parquet to FILE, on disk or in a store
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Only the first N rows; 1000 where rows are printed as text or JSON
@@ -88,21 +89,38 @@ pub(crate) fn sql(arguments: &SqlArguments) -> Ending {
         command.args(kept.told(&name_of(&paths), &inputs));
     }
     command.args(arguments.passed_on());
-    if let Some(text) = text {
-        command.arg("--").arg(text);
+    let add_text = |command: &mut Command| text.iter().for_each(|text| drop(command.arg("--").arg(text)));
+    match &arguments.parquet {
+        Some(address) if stepscope_store::is_remote(address) => start_and_send(command, add_text, address),
+        file => {
+            file.iter().for_each(|file| drop(command.arg("--parquet").arg(file)));
+            add_text(&mut command);
+            start(command)
+        }
     }
-    start(command)
+}
+
+/// Runs the other program, and sends the file that it has written to a store.
+fn start_and_send(mut command: Command, add_text: impl FnOnce(&mut Command), address: &Path) -> Ending {
+    let failed = |source| ExportError::Write { path: address.into(), source };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file = folder.path().join("result.parquet");
+    add_text(command.arg("--parquet").arg(&file));
+    let code = wait(command)?;
+    if code == 0 {
+        Destination::write(address, |out| std::io::copy(&mut File::open(&file)?, out).map(drop))?;
+    }
+    Ok(code)
 }
 
 impl SqlArguments {
-    /// What the other program is told as it was said.
+    /// What the other program is told as it was said, but for the place of Parquet.
     fn passed_on(&self) -> Vec<OsString> {
         let flags = [(self.schema, "--schema"), (self.json, "--json"), (self.csv, "--csv"), (self.arrow, "--arrow")];
         let mut passed: Vec<OsString> =
             flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.into()).collect();
         let mut add = |name: &str, value: OsString| passed.extend([name.into(), value]);
         self.file.iter().for_each(|file| add("--file", file.into()));
-        self.parquet.iter().for_each(|file| add("--parquet", file.into()));
         self.limit.iter().for_each(|rows| add("--limit", rows.to_string().into()));
         self.threads.iter().for_each(|threads| add("--threads", threads.to_string().into()));
         let of_cluster = [
@@ -150,7 +168,12 @@ fn start(mut command: Command) -> Ending {
 
 /// Runs the other program.
 #[cfg(not(unix))]
-fn start(mut command: Command) -> Ending {
+fn start(command: Command) -> Ending {
+    wait(command)
+}
+
+/// Runs the other program until it ends.
+fn wait(mut command: Command) -> Ending {
     let status = command.status();
     let program = Path::new(command.get_program());
     let status = status.map_err(|error| Failure::file("cannot start the program that runs SQL", program, &error))?;

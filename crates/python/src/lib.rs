@@ -24,10 +24,11 @@ mod _engine {
     use arrow_ipc::reader::StreamReader;
     use arrow_schema::{ArrowError, SchemaRef};
     use pyo3::prelude::*;
-    use pyo3::types::PyCapsule;
+    use pyo3::types::{PyBytes, PyCapsule};
     use std::ffi::OsString;
-    use std::io::Write;
+    use std::io::{BufReader, Read, Write};
     use std::path::PathBuf;
+    use std::sync::{Mutex, PoisonError};
     use stepscope_engine::{
         EngineError, OpenedRun, OptionTexts, Progress, Ranks, Selection, find_analysis, list_analyses, with_options,
     };
@@ -152,7 +153,6 @@ mod _engine {
                 let schema = reader.schema();
                 Ok(Self { schema, batches: reader.collect::<Result<_, _>>()? })
             };
-            let refused = |error: ArrowError| pyo3::exceptions::PyValueError::new_err(error.to_string());
             py.detach(read).map_err(refused)
         }
 
@@ -175,6 +175,57 @@ mod _engine {
         ) -> PyResult<Bound<'py, PyCapsule>> {
             drop(requested_schema);
             arrow_stream(py, self.schema.clone(), self.batches.clone())
+        }
+    }
+
+    /// Batches of rows while another program writes them, as a stream of Arrow's IPC.
+    #[pyclass(frozen)]
+    struct ArrowBatches(Mutex<StreamReader<BufReader<PythonFile>>>);
+
+    #[pymethods]
+    impl ArrowBatches {
+        /// Reads from a binary file with `read1`; ValueError when there is no such stream.
+        #[new]
+        fn new(py: Python<'_>, file: Py<PyAny>) -> PyResult<Self> {
+            let reader = py.detach(|| StreamReader::try_new(BufReader::with_capacity(1 << 20, PythonFile(file)), None));
+            reader.map(|reader| Self(Mutex::new(reader))).map_err(refused)
+        }
+
+        fn __iter__(slf: Py<Self>) -> Py<Self> {
+            slf
+        }
+
+        /// The next rows; ValueError where the stream breaks off.
+        fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowRows>> {
+            let next = || {
+                let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let batch = reader.next().transpose()?;
+                Ok(batch.map(|batch| ArrowRows { schema: batch.schema(), batches: vec![batch] }))
+            };
+            py.detach(next).map_err(refused)
+        }
+    }
+
+    /// A binary file of Python's.
+    struct PythonFile(Py<PyAny>);
+
+    impl Read for PythonFile {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            Python::attach(|py| {
+                let read = self.0.bind(py).call_method1("read1", (buffer.len(),))?;
+                let read = read.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
+                let len = read.len().min(buffer.len());
+                buffer[..len].copy_from_slice(&read[..len]);
+                Ok(len)
+            })
+        }
+    }
+
+    /// The error of what is no stream of Arrow's IPC, or what Python raised meanwhile.
+    fn refused(error: ArrowError) -> PyErr {
+        match error {
+            ArrowError::IoError(_, error) => error.into(),
+            other => pyo3::exceptions::PyValueError::new_err(other.to_string()),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::pool::Pool;
 use crate::runs::Runs;
 use crate::sql_process::SqlPrograms;
 use crate::token::Token;
+use crate::waiting_queries::WaitingQueries;
 use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_engine::Envelope;
@@ -28,4 +29,5 @@ pub(crate) struct AppState {
     pub(crate) source_roots: Vec<PathBuf>,
     pub(crate) editor: Option<Editor>,
     pub(crate) sql: SqlPrograms,
+    pub(crate) waiting_queries: Arc<WaitingQueries>,
 }

@@ -26,6 +26,7 @@ mod source_files;
 mod sql_process;
 mod table_page;
 mod token;
+mod waiting_queries;
 
 pub use editor::Editor;
 pub use options::Options;

@@ -48,6 +48,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/runs/{run}/analyses/{name}", get(analyses::analysis))
         .route("/runs/{run}/export", get(export::export))
         .route("/runs/{run}/query", get(sql::query))
+        .route("/runs/{run}/query/rows", get(sql::rows))
         .route("/runs/{run}/query/file", get(sql::file))
         .route("/runs/{run}/query/schema", get(sql::schema))
         .route("/runs/{run}/report", get(report::report))

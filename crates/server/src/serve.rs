@@ -127,6 +127,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
         source_roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
         editor: options.editor,
         sql,
+        waiting_queries: Arc::default(),
     });
     let (token, pool) = (state.token.as_str().to_string(), state.pool.clone());
     let mut builder = Builder::new_multi_thread();

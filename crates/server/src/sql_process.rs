@@ -8,13 +8,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use stepscope_engine::SqlComplaint;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// Bytes of an answer that is not sent while it comes.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
+/// How a page ends that is not the last.
+const MORE_FOLLOWS: &[u8] = b"\"is_complete\":false}\n";
 /// Bytes that are sent at once.
 const PIECE_BYTES: usize = 1 << 16;
 /// Bytes of what the program complains about that are read.
@@ -78,7 +80,11 @@ impl SqlPrograms {
             // A program that ends before it has read all says why by itself.
             let _ = stdin.write_all(sql.as_bytes()).await;
         });
-        Ok(SqlProcess { child: Some(child), stdout, complaint: tokio::spawn(complaint(stderr)) })
+        Ok(SqlProcess {
+            child: Some(child),
+            stdout: BufReader::new(stdout),
+            complaint: tokio::spawn(complaint(stderr)),
+        })
     }
 }
 
@@ -86,7 +92,7 @@ impl SqlPrograms {
 pub(crate) struct SqlProcess {
     /// None once this is dropped.
     child: Option<Child>,
-    stdout: ChildStdout,
+    stdout: BufReader<ChildStdout>,
     complaint: JoinHandle<String>,
 }
 
@@ -99,12 +105,26 @@ impl SqlProcess {
         let mut answer = Vec::new();
         let most = MAX_ANSWER_BYTES as u64 + 1;
         (&mut self.stdout).take(most).read_to_end(&mut answer).await.map_err(|error| broken(&error))?;
-        if answer.len() > MAX_ANSWER_BYTES {
-            let what = format!("the answer is larger than {} MiB", MAX_ANSWER_BYTES >> 20);
-            return Err(Failure::bad_request(what).hint("ask for fewer rows or columns, or save the result as a file"));
-        }
         self.end(&answer).await?;
-        String::from_utf8(answer).map_err(|_| Failure::internal("the program that runs SQL answered no text"))
+        text(answer)
+    }
+
+    /// The next rows of one that gives them in pages, and the program itself where there are more.
+    ///
+    /// # Errors
+    /// As [`SqlProcess::answer`].
+    pub(crate) async fn page(mut self) -> Result<(String, Option<Self>), Failure> {
+        let mut page = Vec::new();
+        let most = MAX_ANSWER_BYTES as u64 + 1;
+        (&mut self.stdout).take(most).read_until(b'\n', &mut page).await.map_err(|error| broken(&error))?;
+        if page.ends_with(MORE_FOLLOWS) {
+            return Ok((text(page)?, Some(self)));
+        }
+        // One that is too long has no end yet.
+        if page.len() <= MAX_ANSWER_BYTES {
+            self.end(&page).await?;
+        }
+        Ok((text(page)?, None))
     }
 
     /// The next bytes of its answer, as soon as there are any; none at the end.
@@ -185,6 +205,15 @@ fn failure_of(status: ExitStatus, answer: &[u8], complaint: &str) -> Failure {
         Some(_) => failed,
         None => failed.hint("it may have used too much memory: ask for fewer rows or columns"),
     }
+}
+
+/// An answer that is text and not too long.
+fn text(answer: Vec<u8>) -> Result<String, Failure> {
+    if answer.len() > MAX_ANSWER_BYTES {
+        let what = format!("the answer is larger than {} MiB", MAX_ANSWER_BYTES >> 20);
+        return Err(Failure::bad_request(what).hint("ask for fewer rows or columns, or save the result as a file"));
+    }
+    String::from_utf8(answer).map_err(|_| Failure::internal("the program that runs SQL answered no text"))
 }
 
 fn broken(error: &std::io::Error) -> Failure {

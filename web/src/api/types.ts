@@ -252,6 +252,8 @@ export interface QueryAnswer {
   readonly rows: readonly (readonly unknown[])[];
   /** False where there are more rows. */
   readonly is_complete: boolean;
+  /** The number by which to ask for those that follow, for some minutes. */
+  readonly rest?: number;
 }
 
 /** What queries can be about. */

@@ -48,12 +48,11 @@ function answerOf(sql) {
       ["host_sync <b>", 2_460_000, 510, null],
       ["aten::add", 861_000_000, 12_000, 1536],
     ];
-    return { columns, rows, is_complete: true };
+    return { columns, rows };
   }
   if (sql.includes("start_ns, dur_ns")) {
-    const limit = Number(after("--limit") ?? 10_000);
-    const rows = Array.from({ length: Math.min(limit, 2500) }, (_, at) => [at * 1e6, 1000 + ((at * 7919) % 5000)]);
-    return { columns: [COLUMNS[2], COLUMNS[3]], rows, is_complete: limit >= 2500 };
+    const rows = Array.from({ length: 2500 }, (_, at) => [at * 1e6, 1000 + ((at * 7919) % 5000)]);
+    return { columns: [COLUMNS[2], COLUMNS[3]], rows };
   }
   return {
     columns: [COLUMNS[4], { name: "seen", type: "flag", unit: null, doc: null }],
@@ -61,8 +60,14 @@ function answerOf(sql) {
       [[[2, 3], []], true],
       [null, false],
     ],
-    is_complete: true,
   };
+}
+
+/** An answer as it is printed: some rows to a line. */
+function* pagesOf({ columns, rows }) {
+  const size = Number(after("--pages"));
+  for (let at = 0; at === 0 || at < rows.length; at += size)
+    yield { columns, rows: rows.slice(at, at + size), is_complete: at + size >= rows.length };
 }
 
 const sql = readFileSync(0, "utf8");
@@ -81,4 +86,4 @@ else if (sql.includes("nme")) {
   const { columns, rows } = answerOf(sql);
   process.stdout.write(`${[columns.map(({ name }) => name), ...rows].map((row) => row.join()).join("\n")}\n`);
 } else if (words.includes("--parquet")) writeFileSync(after("--parquet"), "PAR1");
-else say(answerOf(sql));
+else for (const page of pagesOf(answerOf(sql))) process.stdout.write(`${JSON.stringify(page)}\n`);

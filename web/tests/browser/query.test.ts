@@ -172,7 +172,30 @@ test("of many rows some are shown, and all can be saved", async () => {
     expect(file.suggestedFilename()).toBe(`trace.json.gz.query${ending}`);
     expect(readFileSync(await file.path(), "utf8").startsWith(begin)).toBe(true);
   }
-  await page.getByRole("combobox", { name: "Rows at most" }).selectOption("10000");
+  const more = result(page).getByRole("button", { name: "Show 1,000 more" });
+  await more.click();
+  await result(page).getByText("The first 2,000 rows; there are more.").waitFor();
+  await more.click();
+  await result(page).getByText("2,500 rows", { exact: true }).waitFor();
+  expect(await more.count()).toBe(0);
+  // What was read is there again, and what follows may not be.
+  await run(page, `${POINTS} -- again`);
+  await result(page).getByText("The first 1,000 rows; there are more.").waitFor();
+  await page.goBack();
+  await result(page).getByText("2,500 rows", { exact: true }).waitFor();
+  await page.goForward();
+  await page.route("**/query/rows?**", (route) =>
+    route.continue({
+      url: route
+        .request()
+        .url()
+        .replace(/rest=\d+/, "rest=0"),
+    }),
+  );
+  await more.click();
+  await result(page).getByRole("alert").getByText("run the query again").waitFor();
+  expect(await more.count()).toBe(0);
+  await page.getByRole("combobox", { name: "Rows at once" }).selectOption("10000");
   await result(page).getByText("2,500 rows", { exact: true }).waitFor();
   expect(page.url()).toContain("limit=10000");
   await close();

@@ -1,4 +1,4 @@
-//! SQL over the tables of a run: rows as JSON, all of them as a file, and what there is to ask about.
+//! SQL over the tables of a run: rows as JSON, page by page, all of them as a file, and what there is to ask about.
 
 use super::sending::{self, pieces};
 use super::{Answer, file as saved, json};
@@ -9,6 +9,7 @@ use crate::run_tables::RunTables;
 use crate::sql_process::SqlProcess;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
 use futures_util::future::select;
 use std::ffi::OsStr;
 use std::io;
@@ -27,13 +28,41 @@ pub(super) async fn query(
 ) -> Answer {
     let query = Query::parse(raw.as_deref(), &["sql", "limit"])?;
     let sql = query.needed_text("sql")?;
-    let limit = query.number("limit")?.unwrap_or(LIMIT).min(MAX_LIMIT).to_string();
+    let limit = query.number("limit")?.unwrap_or(LIMIT).clamp(1, MAX_LIMIT).to_string();
     let (run, _) = state.runs.loaded(&run)?;
     state.sql.sql()?;
     let tables = RunTables::of(&state, &run).await?;
     let _turn = state.pool.query_turn().await;
-    let form = ["--json", "--limit", &limit].map(OsStr::new);
-    Ok(json(state.sql.start(&tables, &form, Some(sql))?.answer().await?))
+    let form = ["--pages", &limit].map(OsStr::new);
+    page(&state, state.sql.start(&tables, &form, Some(sql))?).await
+}
+
+/// `api/runs/RUN/query/rows`.
+pub(super) async fn rows(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
+    let query = Query::parse(raw.as_deref(), &["rest"])?;
+    let rest = query.needed_number("rest")?;
+    state.runs.loaded(&run)?;
+    let program = state.waiting_queries.take(rest).ok_or_else(|| {
+        let failure = Failure::new(StatusCode::GONE, "the rest of the result is not there any more");
+        failure.hint("run the query again, or save the result as a file")
+    })?;
+    let _turn = state.pool.query_turn().await;
+    page(&state, program).await
+}
+
+/// The next rows, and where there are more the number by which to ask for them.
+async fn page(state: &AppState, program: SqlProcess) -> Answer {
+    let (mut text, rest) = program.page().await?;
+    if let Some(program) = rest {
+        let number = state.waiting_queries.add(program);
+        text.truncate(text.trim_end_matches(['}', '\n']).len());
+        text += &format!(",\"rest\":{number}}}\n");
+    }
+    Ok(json(text))
 }
 
 /// `api/runs/RUN/query/schema`.

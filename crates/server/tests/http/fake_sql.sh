@@ -8,6 +8,7 @@ while [ $# -gt 0 ]; do
     --input=*) folder=$(dirname "${1#--input=}") ;;
     --parquet) parquet=$2; shift ;;
     --csv) csv=yes ;;
+    --pages) pages=yes ;;
     --schema) schema=yes ;;
   esac
   shift
@@ -39,6 +40,17 @@ case $query in
   *killed*)
     kill -9 $$ ;;
   *nothing*)
+    exit ;;
+  *pages*)
+    for row in 1 2; do
+      echo '{"columns":[],"rows":[['$row']],"is_complete":false}'
+    done
+    echo $$ > "$folder/pid"
+    case $query in
+      *last*) exit 3 ;;
+      *stay*) sleep 600 ;;
+    esac
+    echo '{"columns":[],"rows":[[3]],"is_complete":true}'
     exit ;;
 esac
 if [ -n "$parquet" ]; then

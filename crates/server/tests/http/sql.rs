@@ -81,14 +81,14 @@ fn rows_pass_through_and_the_program_knows_what_it_is_asked() {
     let made = std::fs::read_dir(queries.folder.path().join(".stepscope")).unwrap();
     let tables = made.map(|entry| entry.unwrap().path()).next().unwrap();
     let expected = format!(
-        "--tables=a_b.json.gz={} --input={} --json --limit 7 --stepscope /bin/stepscope \
+        "--tables=a_b.json.gz={} --input={} --pages 7 --stepscope /bin/stepscope \
          --opened-with=--align=auto --memory=1073741824 -f -",
         tables.display(),
         trace.display()
     );
     assert_eq!((arguments, sql), (expected.as_str(), "SELECT count(*) AS n\nFROM slice -- ü\n"));
     assert!(tables.join("slice").is_dir());
-    for (more, limit) in [("", "--limit 1000 "), ("&limit=1000000000", "--limit 100000 ")] {
+    for (more, limit) in [("", "--pages 1000 "), ("&limit=1000000000", "--pages 100000 "), ("&limit=0", "--pages 1 ")] {
         queries.ask("SELECT 1", more);
         assert!(queries.wrote("called").contains(limit), "{more}");
     }
@@ -157,6 +157,46 @@ fn a_client_that_goes_away_ends_the_program_and_what_it_called() {
         std::fs::remove_file(queries.folder.path().join("pids")).unwrap();
     }
     assert_eq!(queries.ask("SELECT 1", "").status, 200);
+}
+
+#[test]
+fn a_result_is_read_page_by_page() {
+    let queries = Queries::new();
+    let rest = |reply: &Reply| reply.json()["rest"].as_u64();
+    let next = |number: u64| queries.served.get(&format!("runs/0/query/rows?rest={number}"));
+    let of = |reply: &Reply| (reply.status, reply.json()["rows"][0][0].as_i64(), reply.json()["is_complete"].as_bool());
+    let first = queries.ask("three pages", "");
+    assert_eq!(of(&first), (200, Some(1), Some(false)));
+    let second = next(rest(&first).unwrap());
+    assert_eq!(of(&second), (200, Some(2), Some(false)));
+    let third = next(rest(&second).unwrap());
+    assert_eq!((of(&third), rest(&third)), ((200, Some(3), Some(true)), None));
+    // What was read is not there any more.
+    let gone = next(rest(&first).unwrap());
+    assert_eq!((gone.status, gone.json()["error"]["hint"].is_string()), (410, true), "{}", gone.text());
+    for wrong in ["", "?rest=x", "?rest=-1", "?sql=1"] {
+        assert_eq!(queries.served.get(&format!("runs/0/query/rows{wrong}")).status, 400, "{wrong}");
+    }
+    // One that fails on the way is not the end of the rows.
+    let failing = next(rest(&queries.ask("pages without the last", "")).unwrap());
+    assert_eq!(next(rest(&failing).unwrap()).status, 500);
+}
+
+#[test]
+fn of_the_programs_that_wait_the_oldest_ends_and_all_end_with_the_server() {
+    let queries = Queries::new();
+    let pids: Vec<String> = (0..5)
+        .map(|_| {
+            assert!(queries.ask("pages that stay", "").json()["rest"].is_number());
+            let pid = queries.wrote("pid").trim().to_string();
+            std::fs::remove_file(queries.folder.path().join("pid")).unwrap();
+            pid
+        })
+        .collect();
+    wait(|| (!runs(&pids[0])).then_some(()));
+    assert!(pids[1..].iter().all(|pid| runs(pid)));
+    queries.served.running.stop();
+    wait(|| pids.iter().all(|pid| !runs(pid)).then_some(()));
 }
 
 #[test]

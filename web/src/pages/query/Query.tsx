@@ -22,7 +22,7 @@ export default function Query() {
   const asked = askedAt(route.value);
   const [text, setText] = useState(asked.sql || draft);
   const area = useRef<HTMLTextAreaElement>(null);
-  const { state, again, cancel } = useQuery(runId.value, asked.sql, asked.limit);
+  const { state, again, more, cancel } = useQuery(runId.value, asked.sql, asked.limit);
   // Once for a run: while it is being recorded its tables stay of the same kind.
   const schema = useAnswer<QuerySchema>(about.value?.sql ? runPath(runId.value, "query/schema") : null, 0);
   const write = (next: string) => {
@@ -81,7 +81,14 @@ export default function Query() {
               </p>
             )}
             {state.state === "failed" && <ErrorPlace error={state.error} sql={asked.sql} onGo={select} />}
-            {state.state === "ready" && <ResultView result={state.result} asked={asked} />}
+            {state.state === "ready" && (
+              <ResultView
+                result={state.result}
+                asked={asked}
+                isMoreComing={state.isMoreComing === true}
+                onMore={more}
+              />
+            )}
           </section>
         </div>
         <aside class="query-side" aria-label="What there is to ask about">

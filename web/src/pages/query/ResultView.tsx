@@ -3,7 +3,7 @@ import { withToken } from "../../api/client";
 import { runPath, withQuery } from "../../api/paths";
 import { Choices } from "../../components/Choices";
 import { CopyButton } from "../../components/CopyButton";
-import { Empty } from "../../components/Notice";
+import { Empty, ErrorNotice } from "../../components/Notice";
 import { plainCell } from "../../format/cell";
 import { formatCount } from "../../format/units";
 import { runId } from "../../state/runs";
@@ -16,9 +16,16 @@ import type { Result } from "./run_query";
 /** The most rows that are copied at once; more is a file. */
 const MAX_COPIED = 10_000;
 
+interface Props {
+  readonly result: Result;
+  readonly asked: Asked;
+  readonly isMoreComing: boolean;
+  readonly onMore: () => void;
+}
+
 /** What a query gave: how many rows, the way to all of them, and the rows as a table or as a picture. */
-export function ResultView({ result, asked }: { result: Result; asked: Asked }) {
-  const { table, isComplete } = result;
+export function ResultView({ result, asked, isMoreComing, onMore }: Props) {
+  const { table, isComplete, rest, why } = result;
   const rows = useMemo(() => sorted(table, asked.sort), [table, asked.sort]);
   const fileOf = (format: string) =>
     withToken(
@@ -31,6 +38,11 @@ export function ResultView({ result, asked }: { result: Result; asked: Asked }) 
     <>
       <div class="toolbar">
         <p role="status">{rowsWords(rows.length, isComplete)}</p>
+        {rest !== undefined && (
+          <button type="button" disabled={isMoreComing} onClick={onMore}>
+            {isMoreComing ? "More rows are coming…" : `Show ${formatCount(asked.limit)} more`}
+          </button>
+        )}
         <span>
           {isComplete ? "Save as " : "Save all of them as "}
           <a href={fileOf("csv")} download="">
@@ -48,12 +60,13 @@ export function ResultView({ result, asked }: { result: Result; asked: Asked }) 
       <div class="choices">
         <Choices label="Show as" name="plot" value={asked.shownAs} options={SHOWN_AS} />
         <Choices
-          label="Rows at most"
+          label="Rows at once"
           name="limit"
           value={String(asked.limit)}
           options={LIMITS.map((limit) => [String(limit), formatCount(limit)] as const)}
         />
       </div>
+      {why && <ErrorNotice error={why} />}
       {rows.length === 0 && <Empty>The result has no rows.</Empty>}
       {rows.length > 0 && asked.shownAs === "table" && <Rows table={table} rows={rows} sort={asked.sort} />}
       {rows.length > 0 && asked.shownAs !== "table" && (

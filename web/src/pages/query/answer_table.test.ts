@@ -2,13 +2,22 @@ import { expect, test } from "vitest";
 import { parseExact } from "../../api/json";
 import type { QueryAnswer, QueryColumn } from "../../api/types";
 import { formatCell } from "../../format/cell";
-import { sorted, tableOf, unitOf, widthsFor } from "./answer_table";
+import { sorted, tableOf, unitOf, widthsFor, withMore } from "./answer_table";
 
 const column = (name: string, type: QueryColumn["type"], unit: string | null = null): QueryColumn => ({
   ...{ name, type, unit, doc: null },
 });
 const answer = (columns: QueryColumn[], rows: string): QueryAnswer => ({
   ...{ columns, rows: parseExact(rows) as unknown[][], is_complete: true },
+});
+
+test("further rows have the names of the first", () => {
+  const columns = [column("a", "int"), column("a", "int")];
+  const table = withMore(tableOf(answer(columns, "[[1,2]]")), answer(columns, "[[3,4]]"));
+  expect(table.rows).toEqual([
+    { a: 1, "a (2)": 2 },
+    { a: 3, "a (2)": 4 },
+  ]);
 });
 
 test("a column has the unit that is known of it, else what its type says", () => {

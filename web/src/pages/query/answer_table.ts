@@ -28,9 +28,17 @@ export function tableOf(answer: QueryAnswer): AnswerTable {
     has_answers: true,
     isNumber: isNumber(column),
   }));
+  return { columns, rows: rowsOf(answer, columns) };
+}
+
+/** The table with the rows of a further answer, which has the same columns. */
+export function withMore(table: AnswerTable, answer: QueryAnswer): AnswerTable {
+  return { columns: table.columns, rows: [...table.rows, ...rowsOf(answer, table.columns)] };
+}
+
+function rowsOf(answer: QueryAnswer, columns: readonly AnswerColumn[]): Row[] {
   // Not by assignment: `__proto__` is a name like others.
-  const rows = answer.rows.map((row) => Object.fromEntries(names.map((name, at) => [name, cellOf(row[at])])));
-  return { columns, rows };
+  return answer.rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, cellOf(row[at])])));
 }
 
 const isNumber = ({ type }: QueryColumn): boolean => type === "int" || type === "float";
