@@ -279,6 +279,26 @@ def falls_back_to_cpu(machine, job):
         model.train(eigenvalues)
 
 
+@simulated("copy.repeated", names=("aten::to",))
+def masks_from_the_host(machine, job):
+    """Each layer makes a mask on the host, and copies it to the device."""
+    size = job.draw.choice([64, 128, 256]) << 10
+    model = Model(machine, job, rows=job.draw.choice([512, 768, 1024]))
+
+    def mask():
+        if job.fixed:
+            with machine.op("aten::ones", [[size]], "float"):
+                machine.kernel(ELEMENTWISE.format("FillFunctor", FLOAT), size / BYTES_PER_NS, 64)
+            return
+        with machine.op("aten::ones", [[size]], "float", host_ns=30_000):
+            pass
+        with machine.op("aten::to"), machine.op("aten::_to_copy"), machine.op("aten::copy_"):
+            machine.copy(size, to_device=True, is_pinned=False)
+
+    for _ in model.steps():
+        model.train(mask)
+
+
 @simulated("host.code", anywhere=True)
 def python_between_launches(machine, job):
     """Python that launches nothing runs in each layer, while the device is done."""
@@ -393,3 +413,17 @@ def loss_read_once_a_step(machine, job):
         with machine.op("aten::item"), machine.op("aten::_local_scalar_dense"):
             machine.copy(4, to_device=False, is_pinned=True)
             machine.wait()
+
+
+@simulated()
+def micro_batches(machine, job):
+    """A step has several passes, each with a batch of its own from pinned memory."""
+    model = Model(machine, job, rows=2048)
+    for _ in model.steps():
+        for _ in range(4):
+            for _ in range(2):
+                with machine.op("aten::to"), machine.op("aten::_to_copy"), machine.op("aten::copy_"):
+                    machine.copy(32 << 10, to_device=True, is_pinned=True)
+            model.forward()
+            model.backward()
+        model.optimize()

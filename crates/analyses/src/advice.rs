@@ -62,6 +62,7 @@ mod gain;
 mod gemm_shapes;
 mod graph_breaks;
 mod host_code;
+mod host_copies;
 mod host_lines;
 mod host_memory_growth;
 mod host_sync;

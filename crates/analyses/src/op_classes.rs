@@ -16,6 +16,15 @@ pub(crate) const UNKNOWN: &str = "custom";
 /// The category of copies.
 pub(crate) const COPY: &str = "copy";
 
+/// The category of what sets all elements to a value, or draws them.
+pub(crate) const FILL: &str = "fill";
+
+/// The category of what takes memory and writes nothing.
+pub(crate) const ALLOCATION: &str = "allocation";
+
+/// The category of other looks at the same elements.
+pub(crate) const VIEW: &str = "view";
+
 /// The category of nodes of the backward pass, which hold what they run.
 pub(crate) const AUTOGRAD: &str = "autograd";
 

@@ -6,7 +6,7 @@ use crate::host_lines::{HostTime, samples_of};
 use crate::windows::contains;
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, StringId};
-use stepscope_trace::{StackSample, Trace};
+use stepscope_trace::{Frame, SliceId, SliceKind, StackSample, Trace};
 
 /// A place is as deep as still has this part of the samples.
 const PART_OF_PLACE: f64 = 0.7;
@@ -40,6 +40,25 @@ pub(super) fn line_that_calls(facts: &Facts, rank: u32, time: &IntervalSet, file
         stack.truncate(called.unwrap_or(0));
         own_frames(trace, stack)
     })
+}
+
+/// The line of the program that most of some operators are called from, by the stacks that were recorded of them or by the
+/// calls of Python around them; PyTorch's own lines are none of the program.
+pub(super) fn line_of_calls(trace: &Trace, ops: &[SliceId]) -> Option<String> {
+    let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
+    ops.iter().filter_map(|op| called_from(trace, *op)).for_each(|line| *counts.entry(line).or_default() += 1);
+    let most = counts.into_iter().max_by_key(|(line, count)| (*count, std::cmp::Reverse(*line)));
+    most.map(|(line, _)| line.to_string())
+}
+
+fn called_from(trace: &Trace, op: SliceId) -> Option<&str> {
+    let is_own = |frame: &&str| {
+        let file = Frame::parse(frame).file;
+        file.is_some_and(|file| !file.starts_with("torch/") && !file.contains("/torch/") && !file.starts_with('<'))
+    };
+    let stack = trace.ops.get(op).map_or("", |info| trace.strings.get(info.stack));
+    let calls = trace.slices.with_ancestors(op).filter(|id| trace.slices.kind(*id) == SliceKind::PythonFunction);
+    stack.split(';').chain(calls.map(|id| trace.slice_name(id))).find(is_own)
 }
 
 /// Where samples are most often at some time, by the part of their stacks that counts; one without any does not.

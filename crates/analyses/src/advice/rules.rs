@@ -46,6 +46,7 @@ pub(super) const RULES: &[Rule] = &[
     host_lines::OTHERS,
     host_lines::PYTHON,
     cpu_fallback::RULE,
+    host_copies::RULE,
     device_allocations::RULE,
     // The part of the step is.
     step_tail::RULE,
