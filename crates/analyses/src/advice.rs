@@ -61,6 +61,7 @@ mod first_step;
 mod gain;
 mod gemm_shapes;
 mod graph_breaks;
+mod graph_possible;
 mod host_code;
 mod host_copies;
 mod host_lines;

@@ -55,6 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     host_sync::RULE,
     queue_wait::RULE,
     short_kernels::RULE,
+    graph_possible::RULE,
     launch_bound::RULE,
     long_calls::RULE,
     host_code::RULE,

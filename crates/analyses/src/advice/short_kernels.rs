@@ -1,8 +1,9 @@
 //! A device waits for launches that take longer than what they launch.
 
 use super::facts::{Facts, LAUNCH_WAIT_THRESHOLD, SHORT_EVENTS_THRESHOLD, gpu, share_of_device};
+use super::graph_possible::launches_alike;
 use super::pauses::Pauses;
-use super::words::quoted;
+use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::idle::IdleCause;
 use crate::temporal_breakdown::TemporalBreakdown;
@@ -33,10 +34,14 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
     let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
     let most = most(facts, device.rank)
         .map_or_else(String::new, |(name, count)| format!(" {} of them are of {}.", format_count(count), quoted(name)));
+    let of = facts.loops().ok().and_then(|loops| loops.iter().find(|of| of.rank == device.rank));
+    let same = of.and_then(|of| launches_alike(facts.trace, of)).map_or_else(String::new, |same| {
+        format!(" Steps launch the same {}: a graph could do so at once.", counted(same.kernels as i64, "kernel"))
+    });
     Some(Advice {
         says: format!(
             "{short} of {all} kernels, copies and fills take less time than their launch, and {gpu} waits {idle} \
-             ({ratio}) of {window} for the host to launch.{most}"
+             ({ratio}) of {window} for the host to launch.{most}{same}"
         ),
         measured_ratio: Some(short_ratio),
         threshold_ratio: Some(SHORT_EVENTS_THRESHOLD),
