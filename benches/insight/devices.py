@@ -336,6 +336,27 @@ def launches_that_change(machine, job):
     short_layers(machine, job, counts, fused if job.fixed else None)
 
 
+@simulated("comm.slows_kernels", names=(PRODUCTS[HALF],))
+def communication_beside_products(machine, job):
+    """Communication takes half of the multiprocessors from the products beside it."""
+    slower = job.draw.uniform(1.5, 1.8)
+
+    class Contended(Model):
+        def product(self, *arguments):
+            is_beside = machine.free[COMMUNICATION_STREAM] > max(machine.free[STREAM], machine.now)
+            self.slower = slower if is_beside and not job.fixed else 1.0
+            return super().product(*arguments)
+
+    model = Contended(machine, job, rows=8192)
+    # As long as the backward pass of a layer takes.
+    ns = 4 * 2 * model.rows * 4 * model.width**2 / OPERATIONS_PER_NS[HALF]
+    for _ in model.steps():
+        model.forward()
+        model.backward(model.averaging(ns))
+        machine.after(STREAM, machine.free[COMMUNICATION_STREAM])
+        model.optimize()
+
+
 @simulated("host.code", anywhere=True)
 def python_between_launches(machine, job):
     """Python that launches nothing runs in each layer, while the device is done."""

@@ -102,6 +102,7 @@ mod short_kernels;
 mod slow_file;
 mod slow_folder;
 mod slow_link;
+mod slowed_kernels;
 mod small_buckets;
 mod small_io;
 mod step_calls;

@@ -355,3 +355,28 @@ pub(super) fn share_of_device(device: &TemporalBreakdown, ns: i64, threshold_rat
     let row = share(ns, device.span_ns, threshold_ratio)?;
     Some(Advice { rank: Some(device.rank), device: Some(device.device), ..row })
 }
+
+/// Inputs of operators, for tests.
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use stepscope_trace::{OpInfo, OpInputs, OpInputsId};
+
+    /// A trace in which operators of these names have inputs of these shapes.
+    pub(in crate::advice) fn with_inputs(mut trace: Trace, of: &[(&str, &str)]) -> Trace {
+        trace.ops.inputs = vec![OpInputs::UNKNOWN];
+        let ops: Vec<SliceId> = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op).collect();
+        for op in ops {
+            let Some((_, dims)) = of.iter().find(|(name, _)| *name == trace.slice_name(op)) else { continue };
+            let inputs = OpInputs { dims: trace.strings.intern(dims), ..OpInputs::UNKNOWN };
+            let known = trace.ops.inputs.iter().position(|known| *known == inputs);
+            let row = known.unwrap_or_else(|| {
+                trace.ops.inputs.push(inputs);
+                trace.ops.inputs.len() - 1
+            });
+            trace.ops.slice.push(op);
+            trace.ops.info.push(OpInfo { inputs: OpInputsId(row as u32), ..OpInfo::default() });
+        }
+        trace
+    }
+}

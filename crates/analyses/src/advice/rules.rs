@@ -64,6 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     pageable_copies::RULE,
     device_throttled::RULE,
     device_slowing::RULE,
+    slowed_kernels::RULE,
     gemm_shapes::RULE,
     tensor_cores::RULE,
     few_blocks::RULE,
