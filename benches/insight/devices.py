@@ -357,6 +357,38 @@ def communication_beside_products(machine, job):
         model.optimize()
 
 
+def sharded_steps(machine, job, is_prefetched):
+    """A model whose layers' parameters are gathered, before they are needed or when they are."""
+    model = Model(machine, job)
+    ns = job.draw.uniform(0.5, 0.9) * 2 * 2 * model.rows * 4 * model.width**2 / OPERATIONS_PER_NS[HALF]
+
+    def gather(layer):
+        name = f"layers.{layer}"
+        with machine.label(f"FSDP::pre_forward ({name})"), machine.label(f"FSDP::all_gather ({name})"):
+            with machine.op("c10d::_allgather_base_", [[model.width**2]], HALF):
+                return machine.kernel("ncclDevKernel_AllGather_RING_LL", ns, 24, COMMUNICATION_STREAM)
+
+    for _ in model.steps():
+        machine.after(COMMUNICATION_STREAM, machine.free[STREAM])
+        gathered = gather(0)
+        for layer in range(model.layers):
+            machine.after(STREAM, gathered)
+            if is_prefetched and layer + 1 < model.layers:
+                gathered = gather(layer + 1)
+            model.forward_layer()
+            if not is_prefetched and layer + 1 < model.layers:
+                machine.after(COMMUNICATION_STREAM, machine.free[STREAM])
+                gathered = gather(layer + 1)
+        model.backward()
+        model.optimize()
+
+
+@simulated("comm.late_gathers", names=("ncclDevKernel_AllGather_RING_LL",))
+def gathers_without_prefetch(machine, job):
+    """The parameters of a layer are gathered when the layer before has been computed."""
+    sharded_steps(machine, job, is_prefetched=job.fixed)
+
+
 @simulated("host.code", anywhere=True)
 def python_between_launches(machine, job):
     """Python that launches nothing runs in each layer, while the device is done."""
@@ -471,6 +503,12 @@ def loss_read_once_a_step(machine, job):
         with machine.op("aten::item"), machine.op("aten::_local_scalar_dense"):
             machine.copy(4, to_device=False, is_pinned=True)
             machine.wait()
+
+
+@simulated()
+def gathers_in_time(machine, job):
+    """The parameters of a layer are gathered beside the layer before."""
+    sharded_steps(machine, job, is_prefetched=True)
 
 
 @simulated()

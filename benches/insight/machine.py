@@ -69,6 +69,12 @@ class Machine:
         self._host("python_function", f"nn.Module: {name}_{number}", begin, **ids)
 
     @contextlib.contextmanager
+    def label(self, name):
+        begin = self.now
+        yield
+        self._host("user_annotation", name, begin)
+
+    @contextlib.contextmanager
     def op(self, name, shapes=None, types="float", host_ns=OPERATOR_NS):
         begin = self.now
         self.now += host_ns // 2

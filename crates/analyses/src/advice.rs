@@ -68,6 +68,7 @@ mod host_lines;
 mod host_memory_growth;
 mod host_sync;
 mod kernel_work;
+mod late_gathers;
 mod launch_bound;
 mod lines;
 mod loader_workers;

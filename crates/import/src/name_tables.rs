@@ -71,12 +71,28 @@ fn role_of(name: &str) -> Option<SliceRole> {
         "DistributedDataParallel.forward" => Some(SliceRole::DistributedForward),
         "torch.distributed.ddp.reducer::search_unused_parameters" => Some(SliceRole::ParameterSearch),
         "_compile.compile_inner (dynamo_timed)" => Some(SliceRole::Compilation),
+        _ if is_parameter_gather(name) => Some(SliceRole::ParameterGather),
         _ if name.starts_with("Torch-Compiled Region: ") => Some(SliceRole::CompiledRegion),
         _ if is_device_allocation(name) => Some(SliceRole::DeviceAllocation),
         // Most names are no function's.
         _ if name.contains(".py(") && CHECKPOINT_FUNCTIONS.has(name) => Some(SliceRole::CheckpointWrite),
         _ => None,
     }
+}
+
+/// Labels in which nothing but parameters is gathered, of FSDP, of `fully_shard` and of ZeRO 3.
+fn is_parameter_gather(name: &str) -> bool {
+    const NAMES: [&str; 7] = [
+        "FSDP::all_gather",
+        "FullyShardedDataParallel._pre_forward",
+        "FullyShardedDataParallel._pre_forward_prefetch",
+        "FullyShardedDataParallel._pre_backward_hook",
+        "FullyShardedDataParallel._pre_backward_prefetch",
+        "FullyShardedDataParallel._post_backward_prefetch",
+        "PartitionedParameterCoordinator.fetch_sub_module",
+    ];
+    // The unit's name may follow.
+    NAMES.contains(&name.split_once(" (").map_or(name, |(label, _)| label))
 }
 
 /// Calls that only enqueue this, as `cudaMallocAsync` does, are not among them.
@@ -262,6 +278,10 @@ mod tests {
         assert_eq!(role_of("DistributedDataParallel.forward"), Some(SliceRole::DistributedForward));
         let search = "torch.distributed.ddp.reducer::search_unused_parameters";
         assert_eq!(role_of(search), Some(SliceRole::ParameterSearch));
+        let names = ["FSDP::all_gather (layers.0)", "FSDP::all_gather", "FullyShardedDataParallel._pre_backward_hook"];
+        assert!(names.iter().all(|name| role_of(name) == Some(SliceRole::ParameterGather)));
+        let names = ["FSDP::all_gather_copy_out (layers.0)", "FullyShardedDataParallel.forward"];
+        assert!(names.iter().all(|name| role_of(name).is_none()));
         assert_eq!(role_of("_compile.compile_inner (dynamo_timed)"), Some(SliceRole::Compilation));
         assert_eq!(role_of("Torch-Compiled Region: 0/3"), Some(SliceRole::CompiledRegion));
         let names = ["cudaMalloc", "cudaFreeHost", "hipFree", "cudaMallocAsync", "cuMemMap", "cudaMemcpyAsync"];

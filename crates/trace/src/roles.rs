@@ -23,6 +23,8 @@ pub enum SliceRole {
     DistributedForward,
     /// `DistributedDataParallel` searches a graph for parameters that it does not use.
     ParameterSearch,
+    /// Parameters that are sharded over ranks are gathered, as FSDP and ZeRO 3 label it.
+    ParameterGather,
     /// `torch.compile` compiles.
     Compilation,
     /// Code that `torch.compile` has made of a function or of a part of it runs, with what it calls.
@@ -38,7 +40,11 @@ impl SliceRole {
             Self::DeviceAllocation => kind.is_api_call(),
             Self::Compute | Self::Reader => kind == SliceKind::Annotation,
             Self::CheckpointWrite => kind == SliceKind::PythonFunction,
-            Self::DistributedForward | Self::ParameterSearch | Self::Compilation | Self::CompiledRegion => {
+            Self::DistributedForward
+            | Self::ParameterSearch
+            | Self::ParameterGather
+            | Self::Compilation
+            | Self::CompiledRegion => {
                 matches!(kind, SliceKind::Op | SliceKind::Annotation)
             }
         }

@@ -1,7 +1,7 @@
 //! Computing that could run while a device communicates runs before or after it.
 
 use super::facts::{Facts, gpu, share_of_device};
-use super::{Advice, GainEstimate, Judged, Rule};
+use super::{Advice, GainEstimate, Judged, Rule, late_gathers};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_ns, format_ratio};
 
@@ -45,7 +45,8 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
              communication beside it."
         ),
         gain: Some((hideable_ns, GainEstimate::Overlap)),
-        own_gain_ns: Some(hideable_ns),
+        // Of gathers it is said what they could run beside.
+        own_gain_ns: Some((hideable_ns - late_gathers::hideable_ns(facts, device)).max(0)),
         place: facts.longest_communication(device),
         ..row
     })

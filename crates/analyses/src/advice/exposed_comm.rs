@@ -1,7 +1,8 @@
 //! A device communicates and does not compute meanwhile.
 
 use super::facts::{Facts, gpu, share_of_device};
-use super::{Advice, GainEstimate, Judged, Rule, comm_overlap};
+use super::{Advice, GainEstimate, Judged, Rule, comm_overlap, late_gathers};
+use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_ns, format_ratio};
 
 /// As the TensorBoard plugin of PyTorch's profiler.
@@ -19,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let row = |device: &crate::temporal_breakdown::TemporalBreakdown| {
+    let row = |device: &TemporalBreakdown| {
         let row = share_of_device(device, device.exposed_comm_ns, THRESHOLD)?;
         let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
         let (ratio, exposed) = (format_ratio(row.measured_ratio?), format_ns(device.exposed_comm_ns));
@@ -30,12 +31,17 @@ fn judge(facts: &Facts) -> Judged {
             ),
             gain: Some((device.exposed_comm_ns, GainEstimate::Bound)),
             // To hide it costs no less communication.
-            own_gain_ns: Some(device.exposed_comm_ns - comm_overlap::hideable_ns(device)),
+            own_gain_ns: Some((device.exposed_comm_ns - hideable_ns(facts, device)).max(0)),
             place: facts.longest_communication(device),
             ..row
         })
     };
     Ok(facts.devices()?.iter().filter_map(row).collect())
+}
+
+/// What other rules say could be hidden.
+fn hideable_ns(facts: &Facts, device: &TemporalBreakdown) -> i64 {
+    comm_overlap::hideable_ns(device).max(late_gathers::hideable_ns(facts, device))
 }
 
 #[cfg(test)]

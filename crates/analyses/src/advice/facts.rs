@@ -6,7 +6,7 @@ use super::loops::{LEAST_STEPS, Loop, loops, median};
 use super::pauses::{Pause, Pauses, pauses};
 use super::step_calls::{StepCall, step_calls};
 use super::step_operators::{StepOp, step_operators};
-use super::{Advice, GainEstimate, Lacks, Place, first_step};
+use super::{Advice, GainEstimate, Lacks, Place, first_step, late_gathers};
 use crate::communication::Parts;
 use crate::device_busy::DeviceBusy;
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
@@ -54,6 +54,7 @@ pub(super) struct Facts<'a> {
     loops: OnceCell<Vec<Loop>>,
     step_operators: OnceCell<Vec<Vec<StepOp>>>,
     step_calls: OnceCell<Vec<Vec<StepCall>>>,
+    late_gathers: OnceCell<Vec<Advice>>,
 }
 
 /// What devices are judged by where every rank has enough complete steps: their work for these, without long first ones.
@@ -102,6 +103,7 @@ impl<'a> Facts<'a> {
             loops: OnceCell::new(),
             step_operators: OnceCell::new(),
             step_calls: OnceCell::new(),
+            late_gathers: OnceCell::new(),
         }
     }
 
@@ -272,6 +274,11 @@ impl<'a> Facts<'a> {
             return Err(Lacks("no collectives in steps"));
         }
         Ok(loops.iter().zip(calls.iter().map(Vec::as_slice)))
+    }
+
+    /// What is said of gathers that come too late.
+    pub(super) fn late_gathers(&self) -> &[Advice] {
+        self.late_gathers.get_or_init(|| late_gathers::rows(self))
     }
 
     /// The ranks asked for.

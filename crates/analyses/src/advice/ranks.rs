@@ -16,7 +16,8 @@ mod slow;
 mod stages;
 
 use super::{
-    Advice, AllAdvice, Lacks, Rule, barriers, comm_overlap, exposed_comm, facts::LEAST_NS, no_sync, small_buckets,
+    Advice, AllAdvice, Lacks, Rule, barriers, comm_overlap, exposed_comm, facts::LEAST_NS, late_gathers, no_sync,
+    small_buckets,
 };
 use crate::context::Shared;
 use crate::{AnalysisContext, Selection, SharedResults};
@@ -116,8 +117,14 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
 /// A row without the gain that is waiting for others: a rule across ranks has that. Nothing when not enough is left.
 fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice> {
     let waits_ns = row.rank.and_then(|rank| waits_ns.get(&rank)).copied().unwrap_or(0);
-    let communication =
-        [&exposed_comm::RULE, &comm_overlap::RULE, &no_sync::RULE, &small_buckets::RULE, &barriers::RULE];
+    let communication = [
+        &exposed_comm::RULE,
+        &comm_overlap::RULE,
+        &late_gathers::RULE,
+        &no_sync::RULE,
+        &small_buckets::RULE,
+        &barriers::RULE,
+    ];
     let is_communication = communication.iter().any(|rule| rule.code == row.rule.as_str());
     if !is_communication || waits_ns == 0 {
         return Some(row);

@@ -25,6 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     parameter_search::RULE,
     no_sync::RULE,
     small_buckets::RULE,
+    late_gathers::RULE,
     barriers::RULE,
     recompiles::RULE,
     graph_breaks::RULE,
