@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use stepscope_align::Part;
 use stepscope_base::units::format_ns;
 use stepscope_base::{Span, percentiles::nearest_rank_of_unsorted};
+use stepscope_trace::{ClockSource, FindingCode};
 
 /// Fewer steps do not tell chance from what is always so.
 pub(super) const LEAST_STEPS: usize = 3;
@@ -43,8 +44,42 @@ impl<'a> JobFacts<'a> {
         Self { context, job: OnceCell::new(), slow: OnceCell::new(), steps: OnceCell::new() }
     }
 
+    /// The ranks of the job of which the run has no file.
+    pub(super) fn missing_ranks(&self) -> &[u32] {
+        self.context.trace.joined.as_ref().map_or(&[], |joined| &joined.missing_ranks)
+    }
+
+    /// Says that no rank is missing, which one would have to know to say what ranks have in common.
+    pub(super) fn all_are_there(&self) -> Result<(), Lacks> {
+        match self.missing_ranks() {
+            [] => Ok(()),
+            _ => Err(Lacks(
+                "ranks of the job are missing (`import.rank_missing`): record all of them, and open all files",
+            )),
+        }
+    }
+
+    /// Says that times of ranks can be compared.
+    pub(super) fn clocks_are_related(&self) -> Result<(), Lacks> {
+        let clocks = self.context.trace.joined.as_ref().map(|joined| joined.clocks);
+        match clocks {
+            Some(ClockSource::BegunTogether) => Err(Lacks(
+                "the clocks of ranks are not related (`import.clocks_unrelated`): record ranks with their process groups, \
+                 or with `stepscope record`, which knows the time of each host",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What has to be added to a sentence about a run of which ranks are still being recorded: nothing of others.
+    pub(super) fn so_far(&self) -> &'static str {
+        let is_running = self.context.trace.findings.count(FindingCode::ProcessRunning) > 0;
+        if is_running { " That is so far: ranks are still being recorded." } else { "" }
+    }
+
     /// The complete steps that ranks have together, without the first one.
     pub(super) fn job(&self) -> Result<&Job, Lacks> {
+        self.clocks_are_related()?;
         let (job, _) = self.job.get_or_init(|| {
             let job = Job::asked_for(self.context);
             let all_ns = job.measured_ns();

@@ -33,6 +33,7 @@ struct Collections {
 
 fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let job = facts.job()?;
+    facts.all_are_there()?;
     let stretches = &facts.context.get::<Stretches>().0;
     let collected_ns = |part: &Part| {
         stretches.get(&part.asked_by).map_or(0, |stretch| stretch.parts_ns[LateCause::GarbageCollection as usize])

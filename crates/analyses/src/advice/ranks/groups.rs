@@ -27,6 +27,7 @@ const LEAST_CALLS: i64 = 3;
 
 fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let job_ns = facts.all_steps_ns()?;
+    facts.all_are_there()?;
     let trace = facts.context.trace;
     let rows = slow_groups::rows(facts.context);
     if rows.iter().all(|row| row.sibling_transfer_ns.is_none()) {

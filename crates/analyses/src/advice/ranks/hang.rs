@@ -6,7 +6,7 @@ use super::facts::{JobFacts, middle};
 use super::{JobRule, Said};
 use crate::hangs::{self, Hang, HangState};
 use stepscope_base::units::format_ns;
-use stepscope_trace::{StepSource, Trace};
+use stepscope_trace::{SliceId, StepSource, Trace};
 
 pub(super) const RULE: JobRule = Rule {
     code: "job.hang",
@@ -29,17 +29,23 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let rows = hangs::rows(facts.context);
     let groups = rows.chunk_by(|a, b| (&a.group, a.number, a.group_size) == (&b.group, b.number, b.group_size));
     // The first group that got stuck is why others are.
-    let row = groups.filter_map(|of_group| row(trace, of_group)).next();
+    let row = groups.filter_map(|of_group| row(facts, of_group)).next();
+    let row = row.map(|row| Advice { says: row.says.clone() + facts.so_far(), ..row });
     Ok(Said { rows: row.into_iter().collect(), ..Said::default() })
 }
 
-fn row(trace: &Trace, of_group: &[Hang]) -> Option<Advice> {
+fn row(facts: &JobFacts, of_group: &[Hang]) -> Option<Advice> {
+    let trace = facts.context.trace;
     let waited_for: Vec<&Hang> = of_group.iter().filter(|row| row.is_waited_for).collect();
     let waiting: Vec<&Hang> =
         of_group.iter().filter(|row| row.state == HangState::Entered && !row.is_waited_for).collect();
     let (culprit, first) = (waited_for.first()?, waiting.iter().min_by_key(|row| row.since_ns)?);
     let since_ns = first.since_ns?;
-    let end_ns = trace.slices.ids().map(|id| trace.slices.span(id).end_ns).max()?;
+    // Where clocks are not related, only the rank's own says for how long it waits.
+    let is_comparable = |id: &SliceId| {
+        facts.clocks_are_related().is_ok() || trace.rank_of_track(trace.slices.track[id.index()]) == first.rank
+    };
+    let end_ns = trace.slices.ids().filter(is_comparable).map(|id| trace.slices.span(id).end_ns).max()?;
     let waited_ns = end_ns - since_ns;
     if !is_long(trace, waited_ns) {
         return None;
@@ -87,9 +93,11 @@ fn is_long(trace: &Trace, waited_ns: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::tests::check;
-    use stepscope_trace::SliceKind;
     use stepscope_trace::drawn::{drawn, drawn_with_collectives};
+    use stepscope_trace::{ClockSource, FindingCode, Joined, SliceKind};
 
     /// Works `a`, `b` and `c` of three ranks, numbered from 0 on each; `C` does not end.
     fn job(last: [&str; 3]) -> Trace {
@@ -117,6 +125,20 @@ mod tests {
                 "- of - - high: The job hangs: ranks 0, 2 wait for 4.00 µs in `allreduce` 2 of group 0 for rank 1, which never entered it. It was last in `x`.",
             ],
         );
+    }
+
+    #[test]
+    fn clocks_that_are_not_related_say_nothing_of_the_wait_and_a_run_that_goes_on_says_so_far() {
+        let says = |trace: &Trace| {
+            let rows = advice(trace, &Selection::default());
+            rows.iter().find(|row| row.rule.as_str() == "job.hang").map(|row| row.says.clone()).expect("a row")
+        };
+        let mut trace = job(["CCCC", "xxxxxxxx", "CCCC"]);
+        assert!(says(&trace).contains(" wait for 8.00 µs in "), "{}", says(&trace));
+        trace.joined = Some(Joined { clocks: ClockSource::BegunTogether, ..Joined::default() });
+        assert!(says(&trace).contains(" wait for 4.00 µs in "), "{}", says(&trace));
+        trace.findings.add(FindingCode::ProcessRunning, || "rank 0".into());
+        assert!(says(&trace).ends_with(" That is so far: ranks are still being recorded."), "{}", says(&trace));
     }
 
     #[test]

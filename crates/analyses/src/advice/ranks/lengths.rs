@@ -36,6 +36,7 @@ const TURNS: usize = 4;
 
 fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let job = facts.job()?;
+    facts.all_are_there()?;
     let passes = facts.context.get::<StepsPasses>();
     if passes.0.iter().all(|of_step| of_step.contains(&0)) {
         return Err(Lacks("no backward passes with the forward passes that they belong to"));

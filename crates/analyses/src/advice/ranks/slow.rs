@@ -1,6 +1,6 @@
 //! One rank, or a few, that the others wait for in step after step.
 
-use super::super::{Advice, GainEstimate, Lacks, Rule};
+use super::super::{Advice, GainEstimate, Lacks, Priority, Rule};
 use super::facts::{JobFacts, Waiting, middle};
 use super::persistence::Late;
 use super::{JobRule, Said, THRESHOLD};
@@ -31,8 +31,27 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let ranks: Vec<u32> = slow.iter().map(|late| late.rank).collect();
     let waiting = facts.waiting_for(&ranks);
     let row = row(facts, slow, &ranks, &waiting)?;
+    let (missing, so_far) = (facts.missing_ranks(), facts.so_far());
+    let row = row.map(|row| Advice { says: row.says.clone() + so_far, ..row });
+    if !missing.is_empty() {
+        // Nobody knows whether the others wait for this one, or this one and they for one that is missing.
+        return Ok(Said { rows: row.into_iter().map(|row| without_all(row, missing)).collect(), ..Said::default() });
+    }
     let waits_ns = if row.is_some() { waiting.everywhere_ns } else { Default::default() };
     Ok(Said { rows: row.into_iter().collect(), waits_ns })
+}
+
+/// A row of a job of which ranks are missing: it says which, and does not know what there is to gain.
+fn without_all(row: Advice, missing: &[u32]) -> Advice {
+    let who = match missing {
+        [one] => format!("Rank {one} is"),
+        few if few.len() <= MAX_NAMED => {
+            format!("Ranks {} are", few.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+        }
+        many => format!("{} ranks are", format_count(many.len() as i64)),
+    };
+    let says = format!("{} {who} missing, and may be later still.", row.says);
+    Advice { says, gain: None, priority: Priority::Low, ..row }
 }
 
 fn row(facts: &JobFacts, slow: &[Late], ranks: &[u32], waiting: &Waiting) -> Result<Option<Advice>, Lacks> {
@@ -125,10 +144,11 @@ fn main_part(facts: &JobFacts, ranks: &[u32]) -> Option<(&'static str, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Selection;
-    use crate::advice::advice;
     use crate::advice::tests::check;
+    use crate::advice::{advice, rules_judged};
+    use crate::{AnalysisContext, Selection};
     use stepscope_trace::simulated::{Job, Schedule, Straggler};
+    use stepscope_trace::{ClockSource, FindingCode, Joined, Trace};
 
     /// Steps of 6.2 ms, of which a rank computes for 6 ms.
     fn job(stragglers: Vec<Straggler>) -> Job {
@@ -157,6 +177,50 @@ mod tests {
                 "2000 of 33010 replay medium: The others wait for it: its own part of a step takes 400 µs (6.1 %) longer than that of the middle one of the others, in 5 of 5 steps, from the start. 83.3 % of its lateness is computing.",
             ],
         );
+    }
+
+    /// A job of four ranks of which the third is slow.
+    fn joined(joined: Joined) -> Trace {
+        let mut trace = job(vec![slow(2, Some("forward"), 40)]).run().trace();
+        trace.joined = Some(joined);
+        trace
+    }
+
+    #[test]
+    fn where_ranks_are_missing_they_are_named_and_no_gain_is() {
+        let missing = |ranks: &[u32]| joined(Joined { missing_ranks: ranks.to_vec(), ..Joined::default() });
+        let says = "The others wait for it: its own part of a step takes 400 µs (6.1 %) longer than that of the middle one of the others, in 5 of 5 steps, from the start. 83.3 % of its lateness is computing.";
+        check(
+            &missing(&[4, 5]),
+            "rank.slow",
+            &[&format!("- of 33000 - low: {says} Ranks 4, 5 are missing, and may be later still.")],
+        );
+        check(
+            &missing(&[7]),
+            "rank.slow",
+            &[&format!("- of 33000 - low: {says} Rank 7 is missing, and may be later still.")],
+        );
+        check(&missing(&[]), "rank.slow", &[&format!("2000 of 33000 replay medium: {says}")]);
+        // Which rules across ranks are then not judged.
+        let not_judged = |trace: &Trace| {
+            let judged = rules_judged(&AnalysisContext::new(trace, &Selection::default())).not_judged;
+            let of_all = judged.into_iter().filter(|(_, lacks)| lacks.contains("import."));
+            of_all.map(|(code, _)| code).collect::<Vec<_>>()
+        };
+        assert_eq!(not_judged(&missing(&[4])), ["rank.gc", "rank.lengths", "stage.imbalance", "group.slow"]);
+        assert_eq!(not_judged(&missing(&[])), [""; 0]);
+        let unrelated = joined(Joined { clocks: ClockSource::BegunTogether, ..Joined::default() });
+        assert_eq!(not_judged(&unrelated), ["rank.slow", "rank.gc", "rank.lengths", "stage.imbalance", "group.slow"]);
+        check(&unrelated, "rank.slow", &[]);
+    }
+
+    #[test]
+    fn of_a_run_that_goes_on_it_is_said_so_far() {
+        let mut trace = joined(Joined::default());
+        trace.findings.add(FindingCode::ProcessRunning, || "rank 0".into());
+        let rows = advice(&trace, &Selection::default());
+        let row = rows.iter().find(|row| row.rule.as_str() == "rank.slow").expect("a row");
+        assert!(row.says.ends_with(" That is so far: ranks are still being recorded."), "{}", row.says);
     }
 
     #[test]

@@ -20,6 +20,7 @@ const OFTEN: usize = 8;
 
 fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
     let job = facts.job()?;
+    facts.all_are_there()?;
     if !job.has_stages() {
         return Err(Lacks("no pipeline: no rank sends to another one"));
     }
