@@ -29,13 +29,14 @@ fn free_ns(device: &TemporalBreakdown) -> i64 {
 
 /// What this rule says could be hidden: it is exposed, and no more than the computing that is free for it. 0 where it says
 /// nothing.
-pub(super) fn hideable_ns(device: &TemporalBreakdown) -> i64 {
+pub(super) fn hideable_ns(facts: &Facts, device: &TemporalBreakdown) -> i64 {
     let hideable_ns = device.exposed_comm_ns.min(free_ns(device));
-    share_of_device(device, hideable_ns, THRESHOLD).map_or(0, |_| hideable_ns)
+    let is_habit = |row: &Advice| facts.communication_kernels(device).are_habit(row);
+    share_of_device(device, hideable_ns, THRESHOLD).filter(is_habit).map_or(0, |_| hideable_ns)
 }
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
-    let (free_ns, hideable_ns) = (free_ns(device), hideable_ns(device));
+    let (free_ns, hideable_ns) = (free_ns(device), hideable_ns(facts, device));
     let row = share_of_device(device, hideable_ns, THRESHOLD)?;
     let (gpu, comm) = (gpu(device.device), format_ns(device.comm_ns));
     let (hidden, free) = (format_ratio(device.overlap_ratio?), format_ns(free_ns));
@@ -59,19 +60,25 @@ mod tests {
     #[test]
     fn communication_can_hide_under_as_much_computing_as_there_is() {
         check(
-            &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 .NNNNNNNNN"),
+            &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 .N|N|N|N|N|N|N|N|N"),
             "comm.overlap",
             &[
                 "1000 of 10000 overlap high: GPU 0 hides 11.1 % of its 9.00 ms of communication under computing. Another 1.00 ms of computing ran with no communication beside it.",
             ],
         );
         check(
-            &drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ........NN"),
+            &drawn_ms("rank 0 stream 7 CCCCCCC...\nrank 0 stream 9 .......N|N|N"),
             "comm.overlap",
             &[
-                "2000 of 10000 overlap high: GPU 0 hides 0.0 % of its 2.00 ms of communication under computing. Another 8.00 ms of computing ran with no communication beside it.",
+                "3000 of 10000 overlap high: GPU 0 hides 0.0 % of its 3.00 ms of communication under computing. Another 7.00 ms of computing ran with no communication beside it.",
             ],
         );
+    }
+
+    #[test]
+    fn one_collective_is_no_habit() {
+        check(&drawn_ms("rank 0 stream 7 CCCCCCC...\nrank 0 stream 9 .......NNN"), "comm.overlap", &[]);
+        check(&drawn_ms("rank 0 stream 7 CCCCCCC...\nrank 0 stream 9 .......NNN"), "comm.exposed", &[]);
     }
 
     #[test]

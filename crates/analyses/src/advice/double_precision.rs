@@ -48,7 +48,7 @@ fn judge(facts: &Facts) -> Judged {
 fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Option<Advice> {
     // Kernels that run at the same time are a sum that can exceed the window.
     let double_ns = work.double.total_ns.min(device.compute_ns);
-    let row = share_of_device(device, double_ns, THRESHOLD_OF_DEVICE)?;
+    let row = share_of_device(device, double_ns, THRESHOLD_OF_DEVICE).filter(|row| work.double.is_habit(row))?;
     let (op, op_ns) = work.double.most(facts.trace)?;
     let rates = facts.device(device).and_then(peaks).and_then(|peaks| peaks.double_and_single_flops_per_s());
     let rates = rates.filter(|(from, to)| 2 * from < *to);
@@ -130,9 +130,10 @@ mod tests {
     use stepscope_trace::{OpInfo, OpInputs, SliceId, Trace};
 
     /// Kernels of `d` take 2 ms of 20, those of `f` the rest.
-    fn on_a_device(of_d: &str) -> Trace {
-        let columns = format!("rank 0 cpu 1 df\nrank 0 launch 1 CE\nrank 0 stream 7 .CC{}", "E".repeat(18));
-        let mut trace = typed(drawn_us(&columns, 1_000), of_d);
+    fn on_a_device(kernels: &str, of_d: &str) -> Trace {
+        let columns =
+            format!("rank 0 cpu 1 ddddf\nrank 0 launch 1 {kernels}E\nrank 0 stream 7 ....{kernels}{}", "E".repeat(36));
+        let mut trace = typed(drawn_us(&columns, 500), of_d);
         trace.devices[0].name = Some("NVIDIA A100-SXM4-40GB".into());
         trace
     }
@@ -141,13 +142,15 @@ mod tests {
     fn on_devices_kernels_of_64_bit_products_are_said_with_what_the_peaks_would_gain() {
         // 19.5 of 156 TFLOP/s: an eighth of 2 ms is left.
         check(
-            &on_a_device("double"),
+            &on_a_device("C|C|C|C", "double"),
             "compute.double_precision",
             &[
                 "1750 of 20000 peak_rates medium: GPU 0 spends 2.00 ms (10.0 %) of 20.0 ms in products, convolutions or attention of 64-bit floats, 2.00 ms of it in `aten::mm`. 32-bit products have a peak rate 8.0 times as high.",
             ],
         );
-        check(&on_a_device("float"), "compute.double_precision", &[]);
+        check(&on_a_device("C|C|C|C", "float"), "compute.double_precision", &[]);
+        // One product is no habit.
+        check(&on_a_device("CCCC", "double"), "compute.double_precision", &[]);
     }
 
     /// Five steps of 1 ms, in which `d` and `f` are products; the type of the inputs of `d` is given.

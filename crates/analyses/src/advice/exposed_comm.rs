@@ -21,7 +21,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(facts: &Facts) -> Judged {
     let row = |device: &TemporalBreakdown| {
-        let row = share_of_device(device, device.exposed_comm_ns, THRESHOLD)?;
+        let is_habit = |row: &Advice| facts.communication_kernels(device).are_habit(row);
+        let row = share_of_device(device, device.exposed_comm_ns, THRESHOLD).filter(is_habit)?;
         let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
         let (ratio, exposed) = (format_ratio(row.measured_ratio?), format_ns(device.exposed_comm_ns));
         Some(Advice {
@@ -41,7 +42,7 @@ fn judge(facts: &Facts) -> Judged {
 
 /// What other rules say could be hidden.
 fn hideable_ns(facts: &Facts, device: &TemporalBreakdown) -> i64 {
-    comm_overlap::hideable_ns(device).max(late_gathers::hideable_ns(facts, device))
+    comm_overlap::hideable_ns(facts, device).max(late_gathers::hideable_ns(facts, device))
 }
 
 #[cfg(test)]
@@ -51,14 +52,14 @@ mod tests {
     #[test]
     fn exposed_communication_beyond_a_tenth_is_said() {
         check(
-            &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 ..NNNNNNNN"),
+            &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 ..N|N|N|N|N|N|N|N"),
             "comm.exposed",
             &[
                 "8000 of 10000 bound high: GPU 0 communicates without computing for 8.00 ms (80.0 %) of 10.0 ms; waiting for other ranks may be part of it.",
             ],
         );
         // All of it could be hidden: that is said.
-        check(&drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ......NNNN"), "comm.exposed", &[]);
+        check(&drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ......N|N|N|N"), "comm.exposed", &[]);
         check(&drawn_ms("rank 0 stream 7 CCCCCCCCC.\nrank 0 stream 9 ......NNNN"), "comm.exposed", &[]);
     }
 }

@@ -23,6 +23,8 @@ use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Iteration, SliceId,
 
 /// Devices that work for less are not judged.
 const LEAST_WORK_NS: i64 = 1_000_000;
+/// What happens less often is no habit.
+const LEAST_CASES: i64 = 3;
 /// Less time is not worth a word, whatever share it is.
 pub(super) const LEAST_NS: i64 = 100_000;
 
@@ -51,6 +53,7 @@ pub(super) struct Facts<'a> {
     batch_waits: OnceCell<Vec<BatchWaits>>,
     ranks: OnceCell<Vec<u32>>,
     longest_communication: OnceCell<LongestEvents>,
+    communication_kernels: OnceCell<FxHashMap<(u32, i64), Cases>>,
     loops: OnceCell<Vec<Loop>>,
     step_operators: OnceCell<Vec<Vec<StepOp>>>,
     step_calls: OnceCell<Vec<Vec<StepCall>>>,
@@ -100,6 +103,7 @@ impl<'a> Facts<'a> {
             batch_waits: OnceCell::new(),
             ranks: OnceCell::new(),
             longest_communication: OnceCell::new(),
+            communication_kernels: OnceCell::new(),
             loops: OnceCell::new(),
             step_operators: OnceCell::new(),
             step_calls: OnceCell::new(),
@@ -153,8 +157,20 @@ impl<'a> Facts<'a> {
         (ratio > SHORT_EVENTS_THRESHOLD).then_some(ratio)
     }
 
-    /// A row about a pause, when it is more than `threshold_ratio` of the device's window: the device waits, and `how`.
+    /// A row about pauses, when they are a habit and more than `threshold_ratio` of the device's window: the device waits,
+    /// and `how`.
     pub(super) fn pause_row(
+        &self,
+        device: &TemporalBreakdown,
+        pause: &Pause,
+        threshold_ratio: f64,
+        how: impl FnOnce() -> String,
+    ) -> Option<Advice> {
+        self.any_pause_row(device, pause, threshold_ratio, how).filter(|row| pause.is_habit(row))
+    }
+
+    /// The same, also of a single one.
+    pub(super) fn any_pause_row(
         &self,
         device: &TemporalBreakdown,
         pause: &Pause,
@@ -172,6 +188,20 @@ impl<'a> Facts<'a> {
             time: pause.spans.clone(),
             ..row
         })
+    }
+
+    /// The communication kernels of a device.
+    pub(super) fn communication_kernels(&self, device: &TemporalBreakdown) -> Cases {
+        let all = self.communication_kernels.get_or_init(|| {
+            let mut all: FxHashMap<(u32, i64), Cases> = FxHashMap::default();
+            let events = self.of_devices.selection.device_events(self.trace);
+            for event in events.filter(|event| event.class == DeviceEventClass::Communication) {
+                let of = &self.trace.devices[event.device.index()];
+                all.entry((of.rank, of.ordinal)).or_default().add(self.trace.slices.dur_ns[event.slice.index()]);
+            }
+            all
+        });
+        all.get(&(device.rank, device.device)).copied().unwrap_or_default()
     }
 
     /// When a rank communicates with others: from when a collective begins to be carried out to its end.
@@ -355,6 +385,38 @@ pub(super) fn share(ns: i64, window_ns: i64, threshold_ratio: f64) -> Option<Adv
         window_ns: Some(window_ns),
         ..Advice::default()
     })
+}
+
+/// How often something happened and how long it took.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cases {
+    pub(super) count: i64,
+    pub(super) total_ns: i64,
+    pub(super) longest_ns: i64,
+}
+
+impl Cases {
+    /// Those of some spans.
+    pub(super) fn of(spans: &[Span]) -> Self {
+        let mut cases = Self::default();
+        spans.iter().for_each(|span| cases.add(span.duration_ns()));
+        cases
+    }
+
+    pub(super) fn add(&mut self, ns: i64) {
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
+        self.longest_ns = self.longest_ns.max(ns);
+    }
+
+    /// Whether what a row says of them is a habit: they are several, and without the longest it would be worth a word as
+    /// well.
+    pub(super) fn are_habit(self, row: &Advice) -> bool {
+        let (measured_ns, window_ns) = (row.measured_ns.unwrap_or(0), row.window_ns.unwrap_or(0));
+        let left = i128::from(measured_ns) * i128::from(self.total_ns - self.longest_ns);
+        let left_ns = (left / i128::from(self.total_ns.max(1))) as i64;
+        self.count >= LEAST_CASES && share(left_ns, window_ns, row.threshold_ratio.unwrap_or(0.0)).is_some()
+    }
 }
 
 /// The same about a device's window.

@@ -50,7 +50,7 @@ fn of_device(
 ) -> Option<Advice> {
     // What runs beside a small kernel fills the device too.
     let unfilled_ns = work.unfilled_ns.min(empty_ns(device, use_of_devices)?);
-    let row = share_of_device(device, unfilled_ns, THRESHOLD)?;
+    let row = share_of_device(device, unfilled_ns, THRESHOLD).filter(|row| work.thin.is_habit(row))?;
     let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (count, total) = (counted(work.thin.count, "kernel"), format_ns(work.thin.total_ns));
     let (unfilled, ratio) = (format_ns(unfilled_ns), format_ratio(row.measured_ratio?));
@@ -85,17 +85,19 @@ mod tests {
     #[test]
     fn multiprocessors_without_a_block_are_said_beyond_a_tenth_of_the_window() {
         check(
-            &with_blocks("rank 0 stream 7 CCC|EEEEEEE"),
+            &with_blocks("rank 0 stream 7 C|C|C|EEEEEEE"),
             "compute.few_blocks",
             &[
-                "1800 of 10000 full_device high: GPU 0 spends 3.00 ms in 1 kernel with fewer blocks than it has multiprocessors: spread over all of them, the same work could take 1.80 ms less, 18.0 % of 10.0 ms. 3.00 ms are in `C`.",
+                "1800 of 10000 full_device high: GPU 0 spends 3.00 ms in 3 kernels with fewer blocks than it has multiprocessors: spread over all of them, the same work could take 1.80 ms less, 18.0 % of 10.0 ms. 3.00 ms are in `C`.",
             ],
         );
         check(&with_blocks("rank 0 stream 7 C|EEEEEEEEE"), "compute.few_blocks", &[]);
+        // One kernel is no habit.
+        check(&with_blocks("rank 0 stream 7 CCC|EEEEEEE"), "compute.few_blocks", &[]);
     }
 
     #[test]
     fn what_runs_beside_a_small_kernel_fills_the_device() {
-        check(&with_blocks("rank 0 stream 7 CCC.......\nrank 0 stream 8 EEEEEEEEEE"), "compute.few_blocks", &[]);
+        check(&with_blocks("rank 0 stream 7 C|C|C.......\nrank 0 stream 8 EEEEEEEEEE"), "compute.few_blocks", &[]);
     }
 }

@@ -1,6 +1,6 @@
 //! Matrix products have sizes that fit tensor cores badly.
 
-use super::facts::{Facts, share};
+use super::facts::{Cases, Facts, share};
 use super::kernel_work::{kernels_of, saved};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Rule};
@@ -44,7 +44,9 @@ fn of_rank(facts: &Facts, rows: &[(u32, RooflineRow)]) -> Option<Advice> {
     let worst = found.iter().max_by_key(|(row, _)| row.wasted_ns).copied();
     let row = share(wasted_ns, window_ns, THRESHOLD)?;
     let is_found = |name: &str| found.iter().any(|(row, _)| row.label.as_ref().is_some_and(|label| label.name == name));
-    let time = saved(&kernels_of(facts.context, rank, is_found), wasted_ns);
+    let kernels = kernels_of(facts.context, rank, is_found);
+    let row = Some(row).filter(|row| Cases::of(&kernels).are_habit(row))?;
+    let time = saved(&kernels, wasted_ns);
     advice(Advice { rank: Some(rank), time, ..row }, worst?, sum(|row| row.modeled_ns), sum(|row| row.count))
 }
 
@@ -104,7 +106,7 @@ fn sizes(formula: Formula, shapes: &[Option<Vec<i64>>]) -> Option<Sizes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::tests::{check, products};
+    use crate::advice::tests::{check, products, some_products};
 
     #[test]
     fn sizes_that_are_no_multiples_of_eight_are_said_with_what_they_waste() {
@@ -113,9 +115,11 @@ mod tests {
             &products("[[3900,4000],[4000,10000]]", 3_000_000),
             "compute.gemm_shapes",
             &[
-                "2000 of 3000 roofline high: 1 matrix product with small sizes or sizes that are no multiples of 8 take 3.00 ms, 2.00 ms (66.7 % of 3.00 ms) more than at the device's peaks; the worst is `aten::mm` of 3,900 × 4,000 by 4,000 × 10,000 with 3.00 ms.",
+                "6000 of 9000 roofline high: 3 matrix products with small sizes or sizes that are no multiples of 8 take 9.00 ms, 6.00 ms (66.7 % of 9.00 ms) more than at the device's peaks; the worst is `aten::mm` of 3,900 × 4,000 by 4,000 × 10,000 with 9.00 ms.",
             ],
         );
+        // Once is no habit.
+        check(&some_products(2, "[[3900,4000],[4000,10000]]", 3_000_000), "compute.gemm_shapes", &[]);
         check(&products("[[3904,4000],[4000,10000]]", 3_000_000), "compute.gemm_shapes", &[]);
         check(&products("[[3900,4000],[4000,10000]]", 2_000_000), "compute.gemm_shapes", &[]);
     }

@@ -50,7 +50,7 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_device(facts: &Facts, of: &Loop, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = pauses.of(IdleCause::LaunchBound);
-    let row = share_of_device(device, pause.total_ns, LAUNCH_WAIT_THRESHOLD)?;
+    let row = share_of_device(device, pause.total_ns, LAUNCH_WAIT_THRESHOLD).filter(|row| pause.is_habit(row))?;
     let same = launches_alike(facts.trace, of)?;
     Some(Advice {
         says: format!(

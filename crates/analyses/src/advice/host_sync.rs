@@ -29,7 +29,7 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn row_of(device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
-    share_of_device(device, pauses.synced.total_ns, THRESHOLD)
+    share_of_device(device, pauses.synced.total_ns, THRESHOLD).filter(|row| pauses.synced.is_habit(row))
 }
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses, waits: &[Synchronizations]) -> Option<Advice> {
@@ -63,27 +63,33 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses, waits: 
 mod tests {
     use crate::advice::tests::{check, drawn_us};
 
-    /// The host waits to one column behind the end of C, then is in an operator for three, then launches D.
-    fn synced(kernel: usize) -> String {
+    /// As often as said, the host waits to one column behind the end of C, then is in an operator for three, then launches the
+    /// next C.
+    fn synced(kernel: usize, times: usize) -> String {
         let (kernel, rest) = ("C".repeat(kernel), ".".repeat(kernel));
+        let row = |cells: String| cells.repeat(times);
         format!(
-            "rank 0 cpu 1    .{rest}.aaa.\nrank 0 sync 1   .{}s\nrank 0 launch 1 C{rest}....D.\nrank 0 stream 7 .{kernel}.....{}",
-            "s".repeat(rest.len()),
-            "D".repeat(30)
+            "rank 0 cpu 1    {}\nrank 0 sync 1   {}\nrank 0 launch 1 {}C\nrank 0 stream 7 {}.CCC",
+            row(format!(".{rest}.aaa")),
+            row(format!(".{}s...", "s".repeat(rest.len()))),
+            row(format!("C{rest}....")),
+            row(format!(".{kernel}....")),
         )
     }
 
     #[test]
     fn the_gap_behind_a_wait_is_said_with_the_call_that_waits() {
-        // The gap is 5 columns of 100 us: one of waiting, three of the operator, one of the launch.
+        // A gap is 5 columns of 100 us: one of waiting, three of the operator, one of the launch.
         check(
-            &drawn_us(&synced(30), 100),
+            &drawn_us(&synced(30, 4), 100),
             "host.sync",
             &[
-                "500 of 6500 bound medium: GPU 0 idles 500 µs (7.7 %) of 6.50 ms in gaps in which the host waited for it and then had to launch anew; most idle time is in 1 × `s`.",
+                "2000 of 14300 bound high: GPU 0 idles 2.00 ms (14.0 %) of 14.3 ms in gaps in which the host waited for it and then had to launch anew; most idle time is in 4 × `s`.",
             ],
         );
-        check(&drawn_us(&synced(300), 100), "host.sync", &[]);
-        check(&drawn_us(&synced(30).replace("rank 0 sync", "rank 0 cpu"), 100), "host.sync", &[]);
+        check(&drawn_us(&synced(300, 4), 100), "host.sync", &[]);
+        check(&drawn_us(&synced(30, 4).replace("rank 0 sync", "rank 0 cpu"), 100), "host.sync", &[]);
+        // Once or twice is no habit, whatever it takes.
+        check(&drawn_us(&synced(30, 2), 100), "host.sync", &[]);
     }
 }

@@ -1,7 +1,8 @@
 //! The computing kernels of a device as rules see them: which leave tensor cores unused, which could be part of others,
 //! which leave multiprocessors empty. One pass over device events.
 
-use super::Place;
+use super::facts::Cases;
+use super::{Advice, Place};
 use crate::AnalysisContext;
 use crate::flops::{Inputs, Precision};
 use crate::gpu_activity::{ONE, units};
@@ -45,6 +46,11 @@ impl Work {
     pub(super) fn most<'a>(&self, trace: &'a Trace) -> Option<(&'a str, i64)> {
         let named = self.by_name.iter().map(|(name, ns)| (trace.strings.get(*name), *ns));
         named.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)))
+    }
+
+    /// Whether what a row says of it is a habit.
+    pub(super) fn is_habit(&self, row: &Advice) -> bool {
+        Cases::of(&self.spans).are_habit(row)
     }
 
     /// When a change saves so much of it: at the end of each kernel.

@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::pauses::Pauses;
 use super::words::{counted, quoted};
-use super::{Advice, Judged, Rule};
+use super::{Advice, Judged, Priority, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::format_ns;
 
@@ -26,7 +26,7 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = &pauses.long;
-    facts.pause_row(device, pause, THRESHOLD, || {
+    let row = facts.any_pause_row(device, pause, THRESHOLD, || {
         let inside = match pause.place(facts.trace).and_then(|place| place.slice) {
             Some(name) => format!("most of it in {}", quoted(&name)),
             None => "in which nothing was recorded of the host".into(),
@@ -37,7 +37,10 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         };
         let (pauses, stop) = (counted(pause.count, "long pause"), if pause.count == 1 { "," } else { ";" });
         format!("in {pauses} of the host{stop} {longest}")
-    })
+    })?;
+    // What happens once or twice need not happen again in a longer job.
+    let is_habit = pause.is_habit(&row);
+    Some(if is_habit { row } else { Advice { gain: None, priority: Priority::Low, ..row } })
 }
 
 #[cfg(test)]
@@ -57,7 +60,21 @@ mod tests {
             &drawn_ms(&drawing(12)),
             "host.long_pauses",
             &[
-                "12000 of 63000 bound high: GPU 0 waits 12.0 ms (19.0 %) of 63.0 ms in 1 long pause of the host, most of it in `a`.",
+                "- of 63000 - low: GPU 0 waits 12.0 ms (19.0 %) of 63.0 ms in 1 long pause of the host, most of it in `a`.",
+            ],
+        );
+        // Three are a habit.
+        let cells = |cells: &str| cells.repeat(3);
+        let (op, launch, stream) = (
+            cells(&format!("..{}", "a".repeat(11))),
+            cells(&format!("C{}", ".".repeat(12))),
+            cells(&format!(".C{}", ".".repeat(11))),
+        );
+        check(
+            &drawn_ms(&format!("rank 0 cpu 1 {op}\nrank 0 launch 1 {launch}C\nrank 0 stream 7 {stream}.CCC")),
+            "host.long_pauses",
+            &[
+                "36000 of 42000 bound high: GPU 0 waits 36.0 ms (85.7 %) of 42.0 ms in 3 long pauses of the host; the longest takes 12.0 ms, most of it in `a`.",
             ],
         );
         check(&drawn_ms(&drawing(12)), "host.launch_bound", &[]);

@@ -1,6 +1,6 @@
 //! A device copies from or to memory that it cannot reach by itself, and does nothing else meanwhile.
 
-use super::facts::{Facts, gpu, share_of_device};
+use super::facts::{Cases, Facts, gpu, share_of_device};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::copies::{Copies, copies};
@@ -30,15 +30,15 @@ fn judge(facts: &Facts) -> Judged {
     Ok(devices.iter().filter_map(|device| of_device(facts, device, &rows)).collect())
 }
 
-/// When a device copies from or to memory that is not pinned.
-fn pageable(facts: &Facts, device: &TemporalBreakdown) -> IntervalSet {
+/// The copies of a device from or to memory that is not pinned.
+fn pageable(facts: &Facts, device: &TemporalBreakdown) -> Vec<Span> {
     let trace = facts.trace;
     let is_it = |event: &DeviceEvent| {
         let of = &trace.devices[event.device.index()];
         event.is_pageable == Some(true) && (of.rank, of.ordinal) == (device.rank, device.device)
     };
     let events = facts.of_devices.selection.device_events(trace).filter(is_it);
-    IntervalSet::from_unsorted(events.map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>())
+    events.map(|event| trace.slices.span(event.slice)).collect()
 }
 
 /// What the copies take, and no more than the device's copies take by themselves.
@@ -50,7 +50,8 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, rows: &[Copies]) -> Opti
     let bytes = rows().filter_map(|row| row.bytes).reduce(i64::saturating_add);
     let count: i64 = rows().map(|row| row.count).sum();
     let exposed_ns = copy_ns.min(device.exposed_copy_ns);
-    let row = share_of_device(device, exposed_ns, THRESHOLD)?;
+    let spans = pageable(facts, device);
+    let row = share_of_device(device, exposed_ns, THRESHOLD).filter(|row| Cases::of(&spans).are_habit(row))?;
     let rate = rows().max_by_key(|row| row.total_ns).and_then(|row| row.bandwidth_bytes_per_s);
     let size = bytes.map_or_else(String::new, |bytes| format!(", {} together", format_bytes(bytes)));
     let rate = rate.map_or_else(String::new, |rate| format!(", at {}", format_bytes_per_s(rate)));
@@ -67,7 +68,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, rows: &[Copies]) -> Opti
         count: Some(count),
         gain: Some((exposed_ns, GainEstimate::Bound)),
         place: facts.longest_event(device, |event| event.is_pageable == Some(true)),
-        time: pageable(facts, device).subtract(&facts.computing(device.rank)),
+        time: IntervalSet::from_unsorted(spans).subtract(&facts.computing(device.rank)),
         ..row
     })
 }
@@ -78,21 +79,24 @@ mod tests {
 
     #[test]
     fn exposed_copies_of_pageable_memory_are_said() {
-        let trace = |is_pageable: Option<bool>| {
-            with_events(drawn_ms("rank 0 stream 7 CCCCHHHHCC\nrank 0 stream 8 .....CC..."), |name, event| {
+        let trace = |copies: &str, is_pageable: Option<bool>| {
+            let drawing = format!("rank 0 stream 7 CCCC{copies}CC\nrank 0 stream 8 .....CC...");
+            with_events(drawn_ms(&drawing), |name, event| {
                 if name == "H" {
-                    (event.is_pageable, event.bytes) = (is_pageable, Some(4 << 20));
+                    (event.is_pageable, event.bytes) = (is_pageable, Some(1 << 20));
                 }
             })
         };
         check(
-            &trace(Some(true)),
+            &trace("H|H|H|H", Some(true)),
             "copy.pageable",
             &[
-                "2000 of 10000 bound high: GPU 0 takes 4.00 ms for 1 copy from or to pageable host memory, 4.00 MiB together, at 1.05 GB/s; for up to 2.00 ms of that, 20.0 % of 10.0 ms, nothing else runs.",
+                "2000 of 10000 bound high: GPU 0 takes 4.00 ms for 4 copies from or to pageable host memory, 4.00 MiB together, at 1.05 GB/s; for up to 2.00 ms of that, 20.0 % of 10.0 ms, nothing else runs.",
             ],
         );
-        check(&trace(Some(false)), "copy.pageable", &[]);
-        check(&trace(None), "copy.pageable", &[]);
+        check(&trace("H|H|H|H", Some(false)), "copy.pageable", &[]);
+        check(&trace("H|H|H|H", None), "copy.pageable", &[]);
+        // One copy is no habit.
+        check(&trace("HHHH", Some(true)), "copy.pageable", &[]);
     }
 }

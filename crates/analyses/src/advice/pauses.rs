@@ -1,7 +1,8 @@
 //! The idle time of a device as rules see it: by cause, with what the host did in one long call set apart.
 
-use super::Place;
+use super::facts::Cases;
 use super::words::quoted;
+use super::{Advice, Place};
 use crate::AnalysisContext;
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
 use crate::idle_causes::longest_host;
@@ -43,6 +44,11 @@ impl Pause {
         };
         parts.iter().filter(is_of_host).for_each(|part| self.spans.push(part.span));
         self.add_time(parts.iter().filter(is_of_host).map(|part| part.span.duration_ns()).sum(), wait);
+    }
+
+    /// Whether what a row says of it is a habit.
+    pub(super) fn is_habit(&self, row: &Advice) -> bool {
+        Cases { count: self.count, total_ns: self.total_ns, longest_ns: self.longest_ns }.are_habit(row)
     }
 
     fn add_time(&mut self, ns: i64, at: &IdlePart) {

@@ -26,7 +26,7 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let held = &pauses.held;
-    let row = share_of_device(device, held.total_ns, THRESHOLD)?;
+    let row = share_of_device(device, held.total_ns, THRESHOLD).filter(|row| held.is_habit(row))?;
     let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (idle, ratio) = (format_ns(held.total_ns), format_ratio(row.measured_ratio?));
     let (gaps, longest) = (counted(held.count, "gap"), format_ns(held.longest_ns));
@@ -54,12 +54,14 @@ mod tests {
     #[test]
     fn launched_work_that_waits_is_said_beyond_a_tenth() {
         check(
-            &drawn_ms("rank 0 launch 1 CDE.......\nrank 0 stream 7 .C..DDD.EEE"),
+            &drawn_ms("rank 0 launch 1 CDEF......\nrank 0 stream 7 .C..DD.E.FF"),
             "device.queue_wait",
             &[
-                "3000 of 10000 bound high: GPU 0 idles 3.00 ms (30.0 %) of 10.0 ms in 2 gaps before work that was launched already; the longest takes 2.00 ms.",
+                "4000 of 10000 bound high: GPU 0 idles 4.00 ms (40.0 %) of 10.0 ms in 3 gaps before work that was launched already; the longest takes 2.00 ms.",
             ],
         );
+        // One gap is no habit.
+        check(&drawn_ms("rank 0 launch 1 CD........\nrank 0 stream 7 .C....DDDDD"), "device.queue_wait", &[]);
         check(&drawn_ms("rank 0 launch 1 CD........\nrank 0 stream 7 ..CCCC.DDDDD"), "device.queue_wait", &[]);
     }
 }

@@ -27,7 +27,7 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = pauses.of(IdleCause::LaunchBound);
-    let row = share_of_device(device, pause.total_ns, LAUNCH_WAIT_THRESHOLD)?;
+    let row = share_of_device(device, pause.total_ns, LAUNCH_WAIT_THRESHOLD).filter(|row| pause.is_habit(row))?;
     let (short_ratio, launches) = (facts.short_events_ratio(device.rank)?, facts.launches(device.rank)?);
     let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (short, all) = (format_count(launches.short_events), format_count(launches.device_events));

@@ -1,6 +1,6 @@
 //! Copies between host and device are as slow as their link, which has fewer lanes, or a lower rate, than it could have.
 
-use super::facts::{Facts, gpu};
+use super::facts::{Cases, Facts, gpu};
 use super::loops::Loop;
 use super::quantities::Quantity;
 use super::words::counted;
@@ -97,8 +97,9 @@ fn of_device(facts: &Facts, of: &Loop, device: DeviceId, [link, highest]: &[Link
     let computing = facts.computing(of.rank);
     let count = spans.len() as i64;
     let exposed = |spans: Vec<Span>| IntervalSet::from_unsorted(spans).subtract(&computing).intersect(&of.windows);
+    let cases = Cases::of(&spans);
     let (copies_ns, time) = (exposed(spans).total_ns(), exposed(ends));
-    let row = of.row(copies_ns)?;
+    let row = of.row(copies_ns).filter(|row| cases.are_habit(row))?;
     let ordinal = trace.devices[device.index()].ordinal;
     Some(Advice {
         device: Some(ordinal),
@@ -159,6 +160,12 @@ mod tests {
     #[test]
     fn a_full_link_and_copies_that_it_does_not_hold_up_are_not() {
         check(&steps(2_400_000, [4, 16], "HHHH......"), "device.slow_link", &[]);
+        // What two steps copy is no habit.
+        let few = with_events(steps(2_400_000, [4, 4], "HHHH......"), |name, event| {
+            event.bytes = event.bytes.filter(|_| name == "H" && event.slice.index() % 3 == 0);
+        });
+        assert!(few.device_events.iter().filter(|event| event.bytes.is_some()).count() < 3);
+        check(&few, "device.slow_link", &[]);
         // These go at less than half of what the link carries, faster than it can, and while kernels run.
         check(&steps(1_500_000, [4, 4], "HHHH......"), "device.slow_link", &[]);
         check(&steps(3_200_000, [4, 4], "HHHH......"), "device.slow_link", &[]);

@@ -44,7 +44,7 @@ fn has_tensor_cores(device: &Device) -> bool {
 fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Option<Advice> {
     // Kernels that run at the same time are a sum that can exceed the window.
     let plain_ns = work.plain.total_ns.min(device.compute_ns);
-    let row = share_of_device(device, plain_ns, THRESHOLD)?;
+    let row = share_of_device(device, plain_ns, THRESHOLD).filter(|row| work.plain.is_habit(row))?;
     let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (plain, ratio) = (format_ns(plain_ns), format_ratio(row.measured_ratio?));
     let (op, op_ns) = work.plain.most(facts.trace)?;
@@ -77,16 +77,21 @@ fn gain_ns(ns: i64, from_per_s: i64, to_per_s: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::tests::{check, drawn_ms, rename, with_events};
+    use crate::advice::tests::{check, drawn_us, rename, with_events};
     use stepscope_trace::Trace;
 
-    fn products(kernel: usize, op: &str) -> Trace {
+    const FOUR: &str = "C|C|C|C";
+
+    /// Kernels of an operator, of 20 ms with another one; a column is half a millisecond.
+    fn products(kernels: &str, op: &str) -> Trace {
+        let count = kernels.matches('C').count();
         let drawing = format!(
-            "rank 0 cpu 1 a\nrank 0 launch 1 |C|.D\nrank 0 stream 7 .{}{}",
-            "C".repeat(kernel),
-            "D".repeat(20 - kernel)
+            "rank 0 cpu 1 {}\nrank 0 launch 1 {kernels}.D\nrank 0 stream 7 {}{kernels}{}",
+            "a".repeat(count),
+            ".".repeat(count),
+            "D".repeat(40 - count)
         );
-        let mut trace = rename(drawn_ms(&drawing), "a", op);
+        let mut trace = rename(drawn_us(&drawing, 500), "a", op);
         trace.devices[0].compute_capability = Some((8, 0));
         trace.devices[0].name = Some("NVIDIA A100-SXM4-40GB".into());
         trace
@@ -96,24 +101,26 @@ mod tests {
     fn products_without_tensor_cores_are_said_with_what_the_peaks_would_gain() {
         // 19.5 of 312 TFLOP/s: a sixteenth of 2 ms is left.
         check(
-            &products(2, "aten::mm"),
+            &products(FOUR, "aten::mm"),
             "compute.tensor_cores",
             &[
                 "1875 of 20000 peak_rates medium: GPU 0 spends 2.00 ms (10.0 %) of 20.0 ms in products, convolutions or attention without tensor cores, 2.00 ms of it in `aten::mm`. 16-bit products have a peak rate 16.0 times as high.",
             ],
         );
-        check(&products(1, "aten::mm"), "compute.tensor_cores", &[]);
-        check(&products(2, "aten::add"), "compute.tensor_cores", &[]);
+        check(&products("C|C", "aten::mm"), "compute.tensor_cores", &[]);
+        check(&products(FOUR, "aten::add"), "compute.tensor_cores", &[]);
+        // One product is no habit, however long.
+        check(&products("CCCCCCCC", "aten::mm"), "compute.tensor_cores", &[]);
     }
 
     #[test]
     fn kernels_and_devices_tell_whether_there_are_tensor_cores_to_use() {
-        let used = with_events(products(2, "aten::mm"), |_, event| event.uses_tensor_cores = true);
+        let used = with_events(products(FOUR, "aten::mm"), |_, event| event.uses_tensor_cores = true);
         check(&used, "compute.tensor_cores", &[]);
-        let mut old = products(2, "aten::mm");
+        let mut old = products(FOUR, "aten::mm");
         old.devices[0].compute_capability = Some((6, 1));
         check(&old, "compute.tensor_cores", &[]);
-        let mut amd = products(2, "aten::mm");
+        let mut amd = products(FOUR, "aten::mm");
         amd.devices[0].warp_size = Some(64);
         check(&amd, "compute.tensor_cores", &[]);
     }

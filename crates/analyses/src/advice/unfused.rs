@@ -48,7 +48,7 @@ fn judge(facts: &Facts) -> Judged {
 fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Option<Advice> {
     // Kernels that run at the same time are a sum that can exceed the window.
     let fusible_ns = work.fusible.total_ns.min(device.compute_ns);
-    let row = share_of_device(device, fusible_ns, THRESHOLD)?;
+    let row = share_of_device(device, fusible_ns, THRESHOLD).filter(|row| work.fusible.is_habit(row))?;
     let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (fusible, ratio) = (format_ns(fusible_ns), format_ratio(row.measured_ratio?));
     let (op, op_ns) = work.fusible.most(facts.trace)?;
@@ -111,7 +111,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp]) -> Option<Advice> {
 #[cfg(test)]
 mod tests {
     use crate::advice::loops::tests::repeated;
-    use crate::advice::tests::{check, drawn_ms, drawn_us, rename};
+    use crate::advice::tests::{check, drawn_us, rename};
     use stepscope_trace::Trace;
 
     /// Five steps of 2 ms.
@@ -139,21 +139,27 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_time_in_elementwise_operators_is_said() {
-        let trace = |kernel: usize, op: &str| {
-            let (own, other) = ("C".repeat(kernel), "E".repeat(10 - kernel));
-            let drawing = format!("rank 0 cpu 1 a\nrank 0 launch 1 |C|.E\nrank 0 stream 7 .{own}{other}");
-            rename(drawn_ms(&drawing), "a", op)
+        // Kernels of 100 us, of 10 ms with another one.
+        let trace = |kernels: &str, op: &str| {
+            let count = kernels.matches('C').count();
+            let (host, idle, other) = ("a".repeat(count), ".".repeat(count), "E".repeat(100 - count));
+            let drawing =
+                format!("rank 0 cpu 1 {host}\nrank 0 launch 1 {kernels}.E\nrank 0 stream 7 {idle}{kernels}{other}");
+            rename(drawn_us(&drawing, 100), "a", op)
         };
+        let many = |count| "C|".repeat(count);
         let says = |time, share, op| {
             format!(
                 "GPU 0 spends {time} ({share}) of 10.0 ms in operators that only read, change a little and write each element, or copy it; {time} of it in `{op}`."
             )
         };
         let medium = format!("- of 10000 - medium: {}", says("3.00 ms", "30.0 %", "aten::mul"));
-        check(&trace(3, "aten::mul"), "compute.unfused", &[&medium]);
+        check(&trace(&many(30), "aten::mul"), "compute.unfused", &[&medium]);
         let high = format!("- of 10000 - high: {}", says("6.00 ms", "60.0 %", "aten::copy_"));
-        check(&trace(6, "aten::copy_"), "compute.unfused", &[&high]);
-        check(&trace(2, "aten::mul"), "compute.unfused", &[]);
-        check(&trace(3, "aten::mm"), "compute.unfused", &[]);
+        check(&trace(&many(60), "aten::copy_"), "compute.unfused", &[&high]);
+        check(&trace(&many(20), "aten::mul"), "compute.unfused", &[]);
+        check(&trace(&many(30), "aten::mm"), "compute.unfused", &[]);
+        // One kernel is no habit.
+        check(&trace(&"C".repeat(30), "aten::mul"), "compute.unfused", &[]);
     }
 }

@@ -1,6 +1,6 @@
 //! Operators take much longer on the device than the device would have to.
 
-use super::facts::{Facts, share};
+use super::facts::{Cases, Facts, share};
 use super::kernel_work::{kernels_of, saved};
 use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Rule};
@@ -41,12 +41,12 @@ fn of_rank(facts: &Facts, rows: &[(u32, RooflineRow)]) -> Vec<Advice> {
     let of_name = |(name, row): (&&'_ str, &RooflineRow)| Some((of_operator(name, row, window_ns)?, name.to_string()));
     let mut found: Vec<(Advice, String)> = by_name.iter().filter_map(of_name).collect();
     found.sort_by_key(|(row, _)| std::cmp::Reverse(row.measured_ns));
-    found.truncate(NAMED);
     let with_time = |(row, name): (Advice, String)| {
         let kernels = rank.map(|rank| kernels_of(facts.context, rank, |other| other == name)).unwrap_or_default();
-        Advice { rank, time: saved(&kernels, row.measured_ns.unwrap_or(0)), ..row }
+        let is_habit = Cases::of(&kernels).are_habit(&row);
+        is_habit.then(|| Advice { rank, time: saved(&kernels, row.measured_ns.unwrap_or(0)), ..row })
     };
-    found.into_iter().map(with_time).collect()
+    found.into_iter().filter_map(with_time).take(NAMED).collect()
 }
 
 fn of_operator(name: &str, row: &RooflineRow, window_ns: i64) -> Option<Advice> {
@@ -72,7 +72,7 @@ fn of_operator(name: &str, row: &RooflineRow, window_ns: i64) -> Option<Advice> 
 
 #[cfg(test)]
 mod tests {
-    use crate::advice::tests::{check, products};
+    use crate::advice::tests::{check, products, some_products};
 
     #[test]
     fn an_operator_far_from_its_roofline_is_said() {
@@ -81,9 +81,11 @@ mod tests {
             &products("[[3000,4000],[4000,13000]]", 3_000_000),
             "compute.roofline",
             &[
-                "2000 of 3000 roofline high: 1 × `aten::mm` took 3.00 ms on the device; at its peak rate of computing they would take 1.00 ms: 2.00 ms less, 66.7 % of 3.00 ms.",
+                "6000 of 9000 roofline high: 3 × `aten::mm` took 9.00 ms on the device; at its peak rate of computing they would take 3.00 ms: 6.00 ms less, 66.7 % of 9.00 ms.",
             ],
         );
+        // Once is no habit.
+        check(&some_products(2, "[[3000,4000],[4000,13000]]", 3_000_000), "compute.roofline", &[]);
         check(&products("[[3000,4000],[4000,13000]]", 2_000_000), "compute.roofline", &[]);
     }
 }

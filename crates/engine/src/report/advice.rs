@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn ranks_with_the_same_advice_are_counted() {
         let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(1_000)).collect::<String>();
-        let ranks = [("CCCCCCNN", 0), ("CCCCNNNN", 1), ("CCCCCNNN", 2)];
+        let ranks = [("CCCCCN|N|N", 0), ("CCCCN|N|N|N", 1), ("CCCCCN|N|N", 2)];
         let drawing: Vec<String> =
             ranks.iter().map(|(cells, rank)| format!("rank {rank} stream 7 {}", row(cells))).collect();
         let (trace, all) = (drawn(&drawing.join("\n")), Selection::default());
@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_part_that_looks_like_all_of_it_is_no_range() {
-        let trace = drawn(&format!("rank 0 stream 7 {}", "C".repeat(4_000) + &"N".repeat(4_000)));
+        let trace =
+            drawn(&format!("rank 0 stream 7 {}", "C".repeat(4_000) + &format!("{}|", "N".repeat(1_000)).repeat(4)));
         let all = Selection::default();
         let row = AdviceRow::first_of_each(&AnalysisContext::new(&trace, &all)).remove(0);
         let said = |own_ns: i64| AdviceRow { own_gain_ns: Some(own_ns), ..row.clone() }.gain_sentence();
