@@ -161,6 +161,7 @@ pub fn catalogue() -> &'static [Analysis] {
         kernel_durations,
         launch_statistics,
         queue_length,
+        queue_length_curve,
         graphs,
         copies,
         ranks_overview,

@@ -16,15 +16,12 @@
 //! device are wider by the least power of ten that does not. A device without device events, or with only such of no
 //! duration, has no row. Where no kernel of the device has known blocks there is no SM efficiency.
 
+use crate::buckets::{Buckets, DEFAULT_BUCKET_NS};
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of};
 use crate::occupancy::blocks_per_sm;
 use crate::{Analysis, AnalysisContext, Needs, Options, Outcome, Selection};
-use stepscope_base::Span;
 use stepscope_trace::Trace;
-
-const DEFAULT_BUCKET_NS: i64 = 10_000_000;
-const MOST_BUCKETS: i64 = 100_000;
 
 columns! {
     /// One device during one bucket.
@@ -68,15 +65,6 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<GpuUtilizationBucket> {
     rows.flat_map(|(window, (is_known, kernels))| of_device(trace, window, kernels, is_known, bucket_ns)).collect()
 }
 
-/// `bucket_ns`, or as much wider as it takes.
-fn width_ns(window: Span, bucket_ns: i64) -> i64 {
-    let mut width_ns = bucket_ns;
-    while window.duration_ns() / width_ns >= MOST_BUCKETS {
-        width_ns = width_ns.saturating_mul(10);
-    }
-    width_ns
-}
-
 fn of_device(
     trace: &Trace,
     window: &DeviceWindow,
@@ -87,25 +75,18 @@ fn of_device(
     if window.span.is_empty() {
         return Vec::new();
     }
-    let width_ns = width_ns(window.span, bucket_ns);
-    let first = window.span.start_ns / width_ns;
-    let count = (window.span.end_ns - 1) / width_ns - first + 1;
-    let mut buckets = vec![(0_i64, 0_i128); count as usize];
+    let buckets = Buckets::of(window.span, bucket_ns);
+    let mut sums = vec![(0_i64, 0_i128); buckets.len() as usize];
     kernels.sweep(|span, share| {
-        let mut start_ns = span.start_ns;
-        while start_ns < span.end_ns {
-            let bucket = start_ns / width_ns;
-            let end_ns = (bucket + 1).saturating_mul(width_ns).min(span.end_ns);
-            let (busy_ns, filled) = &mut buckets[(bucket - first) as usize];
-            *busy_ns += end_ns - start_ns;
-            *filled += i128::from(share) * i128::from(end_ns - start_ns);
-            start_ns = end_ns;
-        }
+        buckets.cut(span, |at, ns| {
+            let (busy_ns, filled) = &mut sums[at];
+            *busy_ns += ns;
+            *filled += i128::from(share) * i128::from(ns);
+        });
     });
     let device = &trace.devices[window.device.index()];
     let row = |(at, (busy_ns, filled)): (usize, (i64, i128))| {
-        let start_ns = (first + at as i64) * width_ns;
-        let span = Span::new(start_ns, start_ns.saturating_add(width_ns)).intersect(window.span);
+        let span = buckets.span(at);
         assert!(busy_ns <= span.duration_ns(), "a bucket is no busier than long");
         GpuUtilizationBucket {
             rank: device.rank,
@@ -117,7 +98,7 @@ fn of_device(
             sm_efficiency_ratio: ratio_of(filled, span.duration_ns()).filter(|_| is_known),
         }
     };
-    buckets.into_iter().enumerate().map(row).collect()
+    sums.into_iter().enumerate().map(row).collect()
 }
 
 pub(crate) const ANALYSIS: Analysis =
@@ -165,12 +146,5 @@ mod tests {
     fn unasked_a_bucket_is_10_ms() {
         check("rank 0 stream 7 CC..C.CC.", None, &["rank 0 at 0 for 8: 0.62 -"]);
         check("rank 0 cpu 1 aa", None, &[]);
-    }
-
-    #[test]
-    fn too_many_buckets_become_wider_by_powers_of_ten() {
-        assert_eq!(width_ns(Span::new(0, 999_999), 10), 10);
-        assert_eq!(width_ns(Span::new(5, 1_000_005), 10), 100);
-        assert_eq!(width_ns(Span::new(0, i64::MAX), 1), 100_000_000_000_000);
     }
 }

@@ -26,17 +26,16 @@
 //! which something is read, or written, and no such call says its bytes, they are not known. For a rank whose devices
 //! recorded no work, or that has none, nothing is known of what is exposed.
 
-mod buckets;
+mod spread;
 
+use crate::buckets::{Buckets, DEFAULT_BUCKET_NS};
 use crate::device_busy::DeviceBusy;
 use crate::io_calls::{IoCall, per_s};
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
-use buckets::{Buckets, bytes_of};
+use spread::bytes_of;
 use std::collections::BTreeMap;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{IoAction, IoLayer, Trace};
-
-const DEFAULT_BUCKET_NS: i64 = 10_000_000;
 
 columns! {
     /// The calls on files of one rank during one bucket.

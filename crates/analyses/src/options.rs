@@ -55,6 +55,10 @@ choices! {
         Process = "process",
         /// All modules of one class at one depth.
         Class = "class",
+        /// One device.
+        Device = "device",
+        /// One stream of a device.
+        Stream = "stream",
         /// One rank.
         Rank = "rank",
         /// One step.

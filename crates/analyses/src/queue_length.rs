@@ -49,61 +49,88 @@ columns! {
     }
 }
 
-type Stream = (DeviceId, Option<i64>);
+/// A stream of a device, where it is known.
+pub(crate) type Stream = (DeviceId, Option<i64>);
 
-/// The queue of every stream asked for, ordered by rank, device and stream.
-pub fn queue_length(trace: &Trace, selection: &Selection) -> Vec<QueueLength> {
-    let mut waits: BTreeMap<Stream, Vec<Span>> = BTreeMap::new();
+/// A device event whose launch is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Queued {
+    /// When it is in the queue of its stream.
+    pub(crate) wait: Span,
+    /// When it runs.
+    pub(crate) run: Span,
+}
+
+/// The device events asked for that have a known launch, by stream.
+pub(crate) fn queued_by_stream(trace: &Trace, selection: &Selection) -> BTreeMap<Stream, Vec<Queued>> {
+    let mut by_stream: BTreeMap<Stream, Vec<Queued>> = BTreeMap::new();
     // By track first: a lookup in a table rather than in a map for each device event.
-    let mut of_track: Vec<(Option<Stream>, Vec<Span>)> = vec![(None, Vec::new()); trace.tracks.len()];
+    let mut of_track: Vec<(Option<Stream>, Vec<Queued>)> = vec![(None, Vec::new()); trace.tracks.len()];
     for event in selection.device_events(trace) {
         let Some(launch) = event.launch else { continue };
-        let start_ns = trace.slices.start_ns[event.slice.index()];
-        let wait = Span::new(trace.slices.start_ns[launch.index()].min(start_ns), start_ns);
+        let run = trace.slices.span(event.slice);
+        let wait = Span::new(trace.slices.start_ns[launch.index()].min(run.start_ns), run.start_ns);
+        let queued = Queued { wait, run };
         let (stream, own) = &mut of_track[trace.slices.track[event.slice.index()].index()];
         if *stream.get_or_insert((event.device, event.stream)) == (event.device, event.stream) {
-            own.push(wait);
+            own.push(queued);
         } else {
-            waits.entry((event.device, event.stream)).or_default().push(wait);
+            by_stream.entry((event.device, event.stream)).or_default().push(queued);
         }
     }
     for (stream, own) in of_track {
         if let Some(stream) = stream {
-            waits.entry(stream).or_default().extend(own);
+            by_stream.entry(stream).or_default().extend(own);
         }
     }
-    waits.into_iter().map(|(stream, waits)| of_stream(trace, stream, &waits)).collect()
+    by_stream
+}
+
+/// Calls `pass` with each stretch of time in which the number of open spans stays the same, in order and without a hole,
+/// from the first start to the last end. A number that lasts no time is none: it hangs on the order of what happens at one
+/// moment.
+pub(crate) fn sweep(spans: impl Iterator<Item = Span>, mut pass: impl FnMut(Span, i64)) {
+    let (mut starts, mut ends): (Vec<i64>, Vec<i64>) = spans.map(|span| (span.start_ns, span.end_ns)).unzip();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    let (mut at_ns, mut open, mut started) = (starts.first().copied().unwrap_or(0), 0_i64, 0);
+    let mut until = |until_ns: i64, open: i64| {
+        if at_ns < until_ns {
+            pass(Span::new(at_ns, until_ns), open);
+        }
+        at_ns = until_ns;
+    };
+    for end_ns in ends {
+        while let Some(start_ns) = starts.get(started).filter(|start_ns| **start_ns <= end_ns) {
+            until(*start_ns, open);
+            (open, started) = (open + 1, started + 1);
+        }
+        until(end_ns, open);
+        open -= 1;
+    }
+    assert_eq!(open, 0, "what begins ends");
+}
+
+/// The queue of every stream asked for, ordered by rank, device and stream.
+pub fn queue_length(trace: &Trace, selection: &Selection) -> Vec<QueueLength> {
+    let by_stream = queued_by_stream(trace, selection);
+    let waits = |queued: Vec<Queued>| queued.iter().map(|queued| queued.wait).collect::<Vec<Span>>();
+    by_stream.into_iter().map(|(stream, queued)| of_stream(trace, stream, &waits(queued))).collect()
 }
 
 /// `waits` are the times that each device event of the stream spends in the queue.
 fn of_stream(trace: &Trace, (device, stream): Stream, waits: &[Span]) -> QueueLength {
-    let mut enters: Vec<i64> = waits.iter().map(|wait| wait.start_ns).collect();
-    let mut leaves: Vec<i64> = waits.iter().map(|wait| wait.end_ns).collect();
-    enters.sort_unstable();
-    leaves.sort_unstable();
-    let (first_ns, last_ns) = (enters.first().copied().unwrap_or(0), leaves.last().copied().unwrap_or(0));
-    let (mut at_ns, mut length, mut entered) = (first_ns, 0_i64, 0);
-    let (mut length_max, mut full_ns, mut empty_ns, mut waited) = (0, 0, 0, 0_i128);
-    let mut pass = |until_ns: i64, length: i64| {
-        let passed_ns = until_ns - at_ns;
-        at_ns = until_ns;
+    let (mut length_max, mut full_ns, mut empty_ns, mut waited, mut span_ns) = (0, 0, 0, 0_i128, 0);
+    sweep(waits.iter().copied(), |span, length| {
+        let passed_ns = span.duration_ns();
+        span_ns += passed_ns;
         waited += i128::from(length) * i128::from(passed_ns);
         full_ns += if length >= FULL { passed_ns } else { 0 };
         empty_ns += if length == 0 { passed_ns } else { 0 };
-        // A length that lasts no time is none: it hangs on the order of what happens at one moment.
-        length_max = if passed_ns > 0 { length.max(length_max) } else { length_max };
-    };
-    for leave_ns in leaves {
-        while let Some(enter_ns) = enters.get(entered).filter(|enter_ns| **enter_ns <= leave_ns) {
-            pass(*enter_ns, length);
-            (length, entered) = (length + 1, entered + 1);
-        }
-        pass(leave_ns, length);
-        length -= 1;
-    }
+        length_max = length.max(length_max);
+    });
     let expected: i128 = waits.iter().map(|wait| i128::from(wait.duration_ns())).sum();
-    assert!(length == 0 && waited == expected, "what enters the queue leaves it, and waits as long as it waits");
-    let span_ns = last_ns - first_ns;
+    assert_eq!(waited, expected, "what enters the queue waits as long as it waits");
     let device = &trace.devices[device.index()];
     QueueLength {
         rank: device.rank,

@@ -11,7 +11,7 @@ use stepscope_trace::drawn::drawn;
 
 /// What each analysis has that can be added; calls of `memory_statistics` can touch memory in both halves. An analysis that is not here has no such column: it tells of stretches of
 /// time, of what is most or longest, or of shares.
-const ADDITIVE: [(&str, &[&str]); 23] = [
+const ADDITIVE: [(&str, &[&str]); 24] = [
     ("operators", &["count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "flops"]),
     (
         "modules",
@@ -41,6 +41,7 @@ const ADDITIVE: [(&str, &[&str]); 23] = [
         &["launches", "device_events", "launch_total_ns", "short_events", "early_events", "device_total_ns"],
     ),
     ("queue_length", &["device_events"]),
+    ("queue_length_curve", &["waiting_ns", "running_ns"]),
     ("device_clocks", &["device_events", "before_launch"]),
     ("temporal_breakdown", &["device_events"]),
     (

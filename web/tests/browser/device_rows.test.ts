@@ -2,6 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { counterText } from "../../src/canvas/draw/counters";
 import { formatRatio } from "../../src/format/units";
 import { at, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
@@ -48,6 +49,25 @@ test("pointing at the use of a device says the bucket's values", async () => {
   await close();
 });
 
+test("pointing at the queue of a device says how many device events wait", async () => {
+  // In the same window and buckets as above, where most wait.
+  const buckets = analyze("queue_length_curve", TRACE, "--bucket", "0.01").results;
+  const bucket = buckets.reduce((most, next) => (Number(next.length_max) > Number(most.length_max) ? next : most));
+  const middle = Number(bucket.start_ns) + Number(bucket.span_ns) / 2;
+  const { page, close } = await open(browser, at(server.url, `timeline?view=${middle - 650_000}-${middle + 650_000}`));
+  await settled(page);
+  const said = await hovered(page, "Queue length");
+  const [mean, least, most] = [bucket.length_mean, bucket.length_min, bucket.length_max].map(Number);
+  const text = (value = 0) => counterText(value, "count");
+  expect(most).toBeGreaterThan(0);
+  expect(said).toBe(
+    least === most
+      ? `Queue length: ${text(mean)}`
+      : `Queue length: ${text(mean)}, between ${text(least)} and ${text(most)}`,
+  );
+  await close();
+});
+
 test("pointing at a gap says its cause and length, and the filter of tracks keeps such rows", async () => {
   const [gap] = analyze("idle_gaps", TRACE).results;
   if (!gap) throw new Error("the trace has no gap");
@@ -65,6 +85,6 @@ test("pointing at a gap says its cause and length, and the filter of tracks keep
 test("a run without a device has no such rows", async () => {
   const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
   await settled(page);
-  expect(await page.locator(".timeline-label", { hasText: /Utilization|idle gaps/ }).count()).toBe(0);
+  expect(await page.locator(".timeline-label", { hasText: /Utilization|Queue length|idle gaps/ }).count()).toBe(0);
   await close();
 });

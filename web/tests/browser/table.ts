@@ -56,7 +56,7 @@ export function unitOf(name: string, cell: Cell): Unit {
   if (name === "a_count" || name === "b_count") return "plain";
   if (name === "calls_per_s" || name.endsWith("flops_per_s")) return "count";
   if (name === "bytes_per_s") return "bytes";
-  return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
+  return name.includes("_per_") || name === "length_mean" || name === "running_mean" ? "plain" : "count";
 }
 
 /** Columns whose values are names for programs, which pages show as words. */

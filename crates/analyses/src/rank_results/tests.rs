@@ -218,6 +218,7 @@ fn what_is_put_together_from_each_rank_is_what_all_events_give() {
         "memory_statistics",
         "idle_gaps",
         "gpu_utilization_curve",
+        "queue_length_curve",
         "critical_path",
         "critical_path_slack",
         "critical_path_slices",

@@ -111,7 +111,7 @@ fn query() -> impl Strategy<Value = String> {
 }
 
 /// What each question needs at least, so that most are understood.
-const PATHS: [(&str, &[&str]); 17] = [
+const PATHS: [(&str, &[&str]); 18] = [
     ("runs/0", &[]),
     (
         "runs/0/analyses/kernels",
@@ -119,6 +119,7 @@ const PATHS: [(&str, &[&str]); 17] = [
     ),
     ("runs/0/analyses/memory_curve", &["bucket_ms", "rank", "start_ns", "end_ns"]),
     ("runs/0/analyses/gpu_utilization_curve", &["bucket_ms", "rank", "start_ns", "end_ns"]),
+    ("runs/0/analyses/queue_length_curve", &["bucket_ms", "group_by", "rank", "step"]),
     ("runs/0/analyses/modules", &["group_by", "depth", "top", "rank"]),
     ("runs/0/analyses/idle_gaps", &["start_ns", "end_ns", "sort", "limit"]),
     ("runs/0/analyses/critical_path", &["start_ns", "end_ns", "step"]),

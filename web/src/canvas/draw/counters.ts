@@ -75,13 +75,16 @@ function drawCounter(scene: Scene, part: CounterPart, y: (value: number) => numb
   const from = (at: number) => x(part.time_ns[at] ?? 0);
   const to = (at: number) => (at < last ? from(at + 1) : Math.max(from(last), end));
   const points: Point[] = [];
-  const bands: [x: number, top: number, height: number][] = [];
+  const bands: [left: number, top: number, width: number, height: number][] = [];
   for (let at = first; at <= last; at++) {
     const value = y(part.last[at] ?? 0);
     points.push([from(at), value], [to(at), value]);
     const highest = y(part.max[at] ?? 0);
     const lowest = y(part.min[at] ?? 0);
-    if (lowest - highest > 1) bands.push([from(at), highest, lowest - highest]);
+    if (lowest - highest <= 1) continue;
+    // A bucket is as wide as its time; of what is sampled, several samples share a pixel.
+    const width = part.end_ns === undefined ? 1 : Math.max(to(at) - from(at), 1);
+    bands.push([width > 1 ? from(at) : from(at) - 0.5, highest, width, lowest - highest]);
   }
   const zero = y(0);
   trace(context, [...points, [to(last), zero], [Math.min(from(first), width), zero]]);
@@ -90,7 +93,7 @@ function drawCounter(scene: Scene, part: CounterPart, y: (value: number) => numb
   context.fill();
   context.globalAlpha = 0.5;
   context.beginPath();
-  for (const [x, top, height] of bands) context.rect(x - 0.5, top, 1, height);
+  for (const [left, top, width, height] of bands) context.rect(left, top, width, height);
   context.fill();
   context.globalAlpha = 1;
   context.strokeStyle = theme.accent;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Envelope, Row } from "../../api/types";
 import type { TimelineGroup } from "../../canvas/model";
 import { CLASSES } from "../../classes";
-import { curveOf, curveQuery, GAPS, gapsOf, USE, withDeviceRows } from "./device_rows";
+import { curveOf, curveQuery, GAPS, gapsOf, QUEUE, queueOf, USE, withDeviceRows } from "./device_rows";
 
 const group = (
   kind: TimelineGroup["kind"],
@@ -33,10 +33,7 @@ test("devices that run something have rows of their use, and each row knows its 
     { rank: 0, device: 0 },
     { rank: 4, device: 12 },
   ];
-  const rows = (device: object) => [
-    [USE, device],
-    [GAPS, device],
-  ];
+  const rows = (device: object) => [USE, QUEUE, GAPS].map((name) => [name, { ...device, name }]);
   expect(made).toEqual([rows(first), [], [], rows(other)]);
   expect([...devices.keys()].every((id) => id < 0)).toBe(true);
 });
@@ -70,6 +67,18 @@ test("a curve ends with its last bucket, and what is not known of it is no 0", (
     end_ns: 14,
   });
   expect(curveOf(-1, null).time_ns).toEqual([]);
+});
+
+test("a queue has the mean of each bucket between its least and greatest lengths", () => {
+  const row = { start_ns: 20, span_ns: 10, length_mean: 1.5, length_min: 0, length_max: 7 };
+  expect(queueOf(-2, envelope([row]))).toEqual({
+    row: -2,
+    time_ns: [20],
+    min: [0],
+    max: [7],
+    last: [1.5],
+    end_ns: 30,
+  });
 });
 
 test("gaps have the words and the colour of their causes", () => {

@@ -1,5 +1,5 @@
-// Rows of a device that are made of results: how it is used over time, and why it idles. They are asked for once they are
-// on the screen, so that nothing waits for them.
+// Rows of a device that are made of results: how it is used and how much waits for it over time, and why it idles. They are
+// asked for once they are on the screen, so that nothing waits for them.
 
 import type { Envelope, Row } from "../../api/types";
 import type { DataSource } from "../../canvas/data";
@@ -10,6 +10,7 @@ import { CLASSES, partLook } from "../../classes";
 import type { Requests } from "../../components/timeline-shared/requests";
 
 export const USE = "Utilization and SM efficiency";
+export const QUEUE = "Queue length";
 /** Of each device the server has the thousand longest, with their causes. */
 export const GAPS = "Longest idle gaps, by cause";
 
@@ -19,6 +20,11 @@ interface Device {
   readonly device: number;
 }
 
+/** What a row shows of a device. */
+export interface DeviceRow extends Device {
+  readonly name: typeof USE | typeof QUEUE | typeof GAPS;
+}
+
 /** Buckets of a curve that are asked for at most. */
 const BUCKETS = 2000;
 const GAPS_MAX = 1000;
@@ -26,12 +32,13 @@ const GAPS_MAX = 1000;
 /** The groups with these rows at the top of each device that runs anything, and the device of each row. */
 export function withDeviceRows(groups: readonly TimelineGroup[]): {
   readonly groups: readonly TimelineGroup[];
-  readonly devices: ReadonlyMap<number, Device>;
+  readonly devices: ReadonlyMap<number, DeviceRow>;
 } {
-  const devices = new Map<number, Device>();
-  const rowOf = (of: Device, name: string, kind: TimelineRow["kind"], unit: string | null): TimelineRow => {
+  const devices = new Map<number, DeviceRow>();
+  type Kind = TimelineRow["kind"];
+  const rowOf = (of: Device, name: DeviceRow["name"], kind: Kind, unit: string | null): TimelineRow => {
     const id = -1 - devices.size;
-    devices.set(id, of);
+    devices.set(id, { ...of, name });
     return { id, name, kind, depth: 0, slices: 0, unit, rank: of.rank, track: null };
   };
   const walk = (group: TimelineGroup): TimelineGroup => {
@@ -39,9 +46,10 @@ export function withDeviceRows(groups: readonly TimelineGroup[]): {
     const inner = group.groups.map(walk);
     if (!device) return { ...group, groups: inner };
     const use = rowOf(device, USE, "counter", "ratio");
+    const queue = rowOf(device, QUEUE, "counter", "count");
     const gaps = rowOf(device, GAPS, "projected", null);
     const track = { name: GAPS, rank: group.rank, kind: "track", is_open: true, summary: null, groups: [] } as const;
-    return { ...group, rows: [use, ...group.rows], groups: [{ ...track, rows: [gaps] }, ...inner] };
+    return { ...group, rows: [use, queue, ...group.rows], groups: [{ ...track, rows: [gaps] }, ...inner] };
   };
   return { groups: groups.map(walk), devices };
 }
@@ -53,7 +61,7 @@ function deviceOf({ name, rank }: TimelineGroup): Device | null {
 }
 
 /** Asks for what such rows show. */
-export function deviceSource(requests: Requests, devices: ReadonlyMap<number, Device>): DataSource {
+export function deviceSource(requests: Requests, devices: ReadonlyMap<number, DeviceRow>): DataSource {
   return {
     ...requests.canvas,
     fetchItems: async (row, signal) => {
@@ -64,8 +72,11 @@ export function deviceSource(requests: Requests, devices: ReadonlyMap<number, De
       Promise.all(
         rows.map(async (row) => {
           const device = devices.get(row);
-          const query = device && curveQuery(device, window);
-          return curveOf(row, query ? await requests.analysis("gpu_utilization_curve", query, signal) : null);
+          if (!device) return curveOf(row, null);
+          const query = curveQuery(device, window);
+          return device.name === QUEUE
+            ? queueOf(row, await requests.analysis("queue_length_curve", query, signal))
+            : curveOf(row, await requests.analysis("gpu_utilization_curve", query, signal));
         }),
       ),
   };
@@ -106,11 +117,10 @@ const placeOf = (row: Row) => ({ start_ns: Number(row.start_ns), dur_ns: Number(
 /** The share of the time in which the device runs kernels, and beside it the share of its multiprocessors in use. */
 export function curveOf(row: number, envelope: Envelope | null): CounterPart {
   const rows = envelope?.results ?? [];
-  const values = rows.map((row) => Number(row.utilization_ratio));
-  const last = rows.at(-1);
+  const values = numbersOf(rows, "utilization_ratio");
   return {
     row,
-    time_ns: rows.map((row) => Number(row.start_ns)),
+    ...timesOf(rows),
     min: values,
     max: values,
     last: values,
@@ -119,6 +129,27 @@ export function curveOf(row: number, envelope: Envelope | null): CounterPart {
       other: "SM efficiency (estimated)",
       values: rows.map((row) => (row.sm_efficiency_ratio === null ? null : Number(row.sm_efficiency_ratio))),
     },
+  };
+}
+
+/** How much waits for the device: the mean of each bucket, between the least and the greatest number. */
+export function queueOf(row: number, { results }: Envelope): CounterPart {
+  return {
+    row,
+    ...timesOf(results),
+    min: numbersOf(results, "length_min"),
+    max: numbersOf(results, "length_max"),
+    last: numbersOf(results, "length_mean"),
+  };
+}
+
+const numbersOf = (rows: readonly Row[], column: string) => rows.map((row) => Number(row[column]));
+
+/** When the buckets begin, and when the last one ends. */
+function timesOf(rows: readonly Row[]): Pick<CounterPart, "time_ns" | "end_ns"> {
+  const last = rows.at(-1);
+  return {
+    time_ns: numbersOf(rows, "start_ns"),
     end_ns: last ? Number(last.start_ns) + Number(last.span_ns) : 0,
   };
 }

@@ -1,64 +1,11 @@
-//! Time in buckets, and bytes spread over them.
+//! Bytes spread over buckets.
 
+use crate::buckets::Buckets;
 use crate::io_calls::IoCall;
-use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::IoAction;
 
-const MOST_BUCKETS: i64 = 100_000;
 /// Bits behind the point of a byte while bytes are spread, where there is room for them.
 const FRACTION_BITS: u32 = 62;
-
-/// A window in buckets.
-pub(super) struct Buckets {
-    window: Span,
-    width_ns: i64,
-}
-
-impl Buckets {
-    /// Buckets of `bucket_ns`, or as much wider as it takes.
-    pub(super) fn of(window: Span, bucket_ns: i64) -> Self {
-        let mut buckets = Self { window, width_ns: bucket_ns };
-        while buckets.len() > MOST_BUCKETS {
-            buckets.width_ns = buckets.width_ns.saturating_mul(10);
-        }
-        buckets
-    }
-
-    fn first(&self) -> i64 {
-        self.window.start_ns.div_euclid(self.width_ns)
-    }
-
-    /// How many there are.
-    pub(super) fn len(&self) -> i64 {
-        (self.window.end_ns - 1).div_euclid(self.width_ns) - self.first() + 1
-    }
-
-    /// The bucket of a moment in the window.
-    pub(super) fn at(&self, at_ns: i64) -> usize {
-        (at_ns.min(self.window.end_ns - 1).div_euclid(self.width_ns) - self.first()) as usize
-    }
-
-    /// The part of the window that a bucket is.
-    pub(super) fn span(&self, at: usize) -> Span {
-        let start_ns = (self.first() + at as i64).saturating_mul(self.width_ns);
-        Span::new(start_ns, start_ns.saturating_add(self.width_ns)).intersect(self.window)
-    }
-
-    /// How much of each bucket `set` covers.
-    pub(super) fn covered_ns(&self, set: &IntervalSet) -> Vec<i64> {
-        let mut covered = vec![0; self.len() as usize];
-        for span in set.spans() {
-            let mut start_ns = span.start_ns;
-            while start_ns < span.end_ns {
-                let at = self.at(start_ns);
-                let end_ns = self.span(at).end_ns.min(span.end_ns);
-                covered[at] += end_ns - start_ns;
-                start_ns = end_ns;
-            }
-        }
-        covered
-    }
-}
 
 /// The bytes of each bucket, of calls that do `action`.
 pub(super) fn bytes_of(buckets: &Buckets, calls: &[IoCall], action: IoAction) -> Vec<Option<i64>> {
@@ -106,7 +53,7 @@ fn spread(buckets: &Buckets, calls: &[&IoCall]) -> Vec<i64> {
     let mut starts = by_time(|call| call.span.start_ns);
     let mut ends = by_time(|call| call.span.end_ns);
     let (mut done, mut open, mut open_rate) = (0_i128, 0_i128, 0_i128);
-    let (mut now_ns, mut told) = (buckets.window.start_ns, 0_i128);
+    let (mut now_ns, mut told) = (buckets.window().start_ns, 0_i128);
     let mut bytes = Vec::with_capacity(buckets.len() as usize);
     for at in 0..buckets.len() as usize {
         let end_ns = buckets.span(at).end_ns;
