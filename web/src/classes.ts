@@ -62,6 +62,8 @@ export const PARTS: Readonly<Record<string, PartLook>> = {
   launch_latency: { colour: "runtime", texture: "dots", words: "from launch to start" },
   queue_wait: { colour: "copy", texture: "dots", words: "launched work waits for other work" },
   peer_wait: { colour: "communication", texture: "rising", words: "waiting for communication" },
+  communication: { colour: "communication", texture: "rising", words: "communication" },
+  host_op: { colour: "host-op", texture: "dense", words: "operators on the host" },
   host_other: { colour: "host-op", texture: "dense", words: "host does something else" },
   device_wait: { colour: "label", texture: "rising", words: "device waits" },
   unknown: { colour: "idle", texture: "dots", words: "not known" },

@@ -183,6 +183,7 @@ pub fn catalogue() -> &'static [Analysis] {
         critical_path,
         critical_path_slack,
         critical_path_slices,
+        critical_path_pieces,
         critical_path_ranks,
         memory_summary,
         memory_curve,

@@ -47,8 +47,7 @@ mod slack;
 mod walk;
 
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
-use pieces::PathPiece;
-pub(crate) use pieces::{Paths, device_class};
+pub(crate) use pieces::{PathPiece, Paths, device_class, each_path};
 pub use ranks::RankTime;
 pub(crate) use ranks::{JobPath, job_paths};
 pub(crate) use slack::slacks;

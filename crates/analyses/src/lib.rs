@@ -22,6 +22,7 @@ mod context;
 pub mod copies;
 mod coverage;
 pub mod critical_path;
+pub mod critical_path_pieces;
 pub mod critical_path_ranks;
 pub mod critical_path_slack;
 pub mod critical_path_slices;

@@ -1,7 +1,8 @@
 // What the server has of the window that is shown: tiles of slices, and values of counters.
 
 import { CounterLoader, type FetchCounters } from "./counter_loader";
-import { type FetchItems, ItemLoader, isMade } from "./item_loader";
+import type { Hit } from "./hit";
+import { type FetchItems, type Item, ItemLoader, isMade } from "./item_loader";
 import type { CounterPart } from "./model";
 import type { Piece } from "./paint";
 import { piecesOf } from "./pieces";
@@ -62,6 +63,11 @@ export class TimelineData {
     return piecesOf((level, tile) => this.store.get(tileKey(row, level, tile)), view, level);
   }
 
+  /** What a row that is made of results has where it was hit. */
+  item(hit: Hit): Item | null {
+    return isMade(hit.row) ? this.items.item(hit) : null;
+  }
+
   /** The values of counters by row, as far as they are here. */
   get counters(): ReadonlyMap<number, CounterPart> {
     const { sampled, curves } = this;
@@ -79,7 +85,7 @@ export class TimelineData {
     const key = `${rows.join()} ${level} ${first} ${last} ${this.generation}`;
     if (key === this.requested) return false;
     this.requested = key;
-    this.items.want(rows.filter(isMade));
+    this.items.want(rows.filter(isMade), view);
     this.tiles.want({ rows: rows.filter((row) => !isMade(row)), view, level, end_ns: this.end_ns + 1 });
     return true;
   }

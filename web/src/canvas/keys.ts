@@ -8,6 +8,8 @@ export type Command =
   | "previous"
   | "flow-next"
   | "flow-previous"
+  | "path-next"
+  | "path-previous"
   | "mark"
   | "search"
   | "find-track"
@@ -24,6 +26,7 @@ export const TIMELINE_KEYS: readonly (readonly [key: string, does: string])[] = 
   [". ,", "next and previous slice on the row"],
   ["↑ ↓", "the slice around this one, the first one inside it"],
   ["] [", "follow an arrow forwards and backwards"],
+  ["N B", "the next and the previous piece of the critical path"],
   ["M", "mark the moment at the pointer, or the start of the selection; again: take the mark away"],
   ["/", "search; Enter and Shift+Enter: next and previous hit"],
   ["Ctrl+P", "find a track"],
@@ -48,6 +51,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   ",": "previous",
   "]": "flow-next",
   "[": "flow-previous",
+  n: "path-next",
+  b: "path-previous",
   m: "mark",
   "/": "search",
   l: "list",

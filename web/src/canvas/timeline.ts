@@ -4,6 +4,7 @@
 import { type DataSource, TimelineData } from "./data";
 import type { Pen } from "./draw/pen";
 import { type Hit, hitIn } from "./hit";
+import type { Item } from "./item_loader";
 import type { Layout, Line } from "./layout";
 import type { CounterPart } from "./model";
 import { Motion } from "./motion";
@@ -138,6 +139,11 @@ export class Timeline {
     if (line.row === null || line.kind === "counter") return { line, hit: null };
     const pieces = this.data.pieces(line.row, this.motion.view, this.level);
     return { line, hit: hitIn(line.row, pieces, this.scale, x) };
+  }
+
+  /** What was hit on a row that is made of results. */
+  item(hit: Hit): Item | null {
+    return this.data.item(hit);
   }
 
   /** The values of a counter, as far as they are here. */

@@ -52,7 +52,15 @@ export const sourceLine = (file: string, line: Num | null): string =>
 const PAGES_OF: ReadonlyMap<string, string> = new Map(
   Object.entries({
     operators: ["operators"],
-    idle: ["idle_causes", "idle_gaps", "critical_path", "critical_path_slices", "synchronizations", "queue_length"],
+    idle: [
+      "idle_causes",
+      "idle_gaps",
+      "critical_path",
+      "critical_path_slices",
+      "critical_path_pieces",
+      "synchronizations",
+      "queue_length",
+    ],
     efficiency: ["roofline", "device_peaks", "gpu_utilization", "gpu_utilization_curve", "copies"],
     calls: ["call_tree"],
     kernels: ["kernels", "launch_statistics"],

@@ -8,7 +8,7 @@ import { at, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
 import { served } from "./served";
 import { analyze, type View } from "./stepscope";
-import { canvas } from "./timeline_page";
+import { canvas, selected } from "./timeline_page";
 
 let browser: Browser;
 let server: View;
@@ -82,9 +82,35 @@ test("pointing at a gap says its cause and length, and the filter of tracks keep
   await close();
 });
 
+test("a piece of the critical path leads to its slice, by a click and by keys", async () => {
+  const pieces = analyze("critical_path_pieces", TRACE).results.filter(({ name }) => name !== null);
+  const piece = pieces.reduce((most, next) => (Number(next.path_ns) > Number(most.path_ns) ? next : most));
+  const [start, length] = [Number(piece.start_ns), Number(piece.path_ns)];
+  const view = `${start - length}-${start + 2 * length}`;
+  const { page, close } = await open(browser, at(server.url, `timeline?view=${view}`));
+  await settled(page);
+  const said = await hovered(page, "Critical path");
+  expect(said).toContain(String(piece.name).slice(0, 100));
+  await page.mouse.down();
+  await page.mouse.up();
+  const hash = () => new URLSearchParams(new URL(page.url()).hash.split("?")[1]);
+  await expect.poll(() => hash().get("at")).toBe(String(piece.slice_start_ns));
+  await selected(page, String(piece.name).slice(0, 100));
+  // The next piece of another slice, wherever the piece that was clicked is among those of its slice.
+  const later = pieces.filter((next) => Number(next.start_ns) > start);
+  const next = later.reduce((first, other) => (Number(other.start_ns) < Number(first.start_ns) ? other : first));
+  await page.keyboard.press("n");
+  await expect.poll(() => hash().get("at")).toBe(String(next.slice_start_ns));
+  await page.keyboard.press("b");
+  await expect.poll(() => hash().get("at")).toBe(String(piece.slice_start_ns));
+  await close();
+});
+
 test("a run without a device has no such rows", async () => {
   const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
   await settled(page);
-  expect(await page.locator(".timeline-label", { hasText: /Utilization|Queue length|idle gaps/ }).count()).toBe(0);
+  expect(
+    await page.locator(".timeline-label", { hasText: /Critical path|Utilization|Queue length|idle gaps/ }).count(),
+  ).toBe(0);
   await close();
 });

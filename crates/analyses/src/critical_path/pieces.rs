@@ -9,7 +9,7 @@ use crate::host_threads::{Doing, sweep_innermost};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::{Span, StringId};
-use stepscope_trace::{DeviceEventClass, DeviceEventId, SliceId, Step, Trace};
+use stepscope_trace::{DeviceEventClass, DeviceEventId, SliceId, Step, Trace, TrackId};
 
 /// A piece of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct PathPiece {
     pub(crate) class: PathClass,
     /// What ran, innermost, or began, or returned; `None` when nothing is recorded.
     pub(crate) slice: Option<SliceId>,
+    /// The thread that the path is on, or what the slice is on.
+    pub(crate) track: TrackId,
 }
 
 /// The paths of all steps asked for, summed up while they are found: their pieces are as many as slices.
@@ -31,37 +33,44 @@ pub(crate) struct Paths {
 
 impl Paths {
     fn add(&mut self, trace: &Trace, step: &Step, span: Span, pieces: &[PathPiece]) {
-        let mut at_ns = span.start_ns;
-        for PathPiece { span, class, slice } in pieces {
-            assert_eq!(span.start_ns, at_ns, "a path has no hole");
-            at_ns = span.end_ns;
+        for PathPiece { span, class, slice, .. } in pieces {
             let name = slice.map(|slice| trace.slices.name[slice.index()]);
             let (pieces, ns) = self.by_name.entry((step.rank, name, *class)).or_insert((0, 0));
             (*pieces, *ns) = (*pieces + 1, *ns + span.duration_ns());
         }
-        assert_eq!(at_ns.max(span.start_ns), span.end_ns.max(span.start_ns), "a path ends with its step");
         self.by_step.push(of_step(step, span, pieces));
     }
 }
 
-/// The path of every step asked for that has a thread.
 impl Shared for Paths {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        let graph = Graph::of(context, &context.selection.ranks);
         let mut paths = Self::default();
-        for step in context.selection.steps(context.trace) {
-            if let Some((span, found)) = walk(&graph, &[step]) {
-                paths.add(context.trace, step, span, &pieces(&graph, &found));
-            }
-        }
+        each_path(context, |step, span, pieces| paths.add(context.trace, step, span, pieces));
         paths
+    }
+}
+
+/// Calls `found` with the path of every step asked for that has a thread: what it fills, and its pieces in order.
+pub(crate) fn each_path(context: &AnalysisContext<'_>, mut found: impl FnMut(&Step, Span, &[PathPiece])) {
+    let graph = Graph::of(context, &context.selection.ranks);
+    for step in context.selection.steps(context.trace) {
+        let Some((span, on)) = walk(&graph, &[step]) else { continue };
+        let pieces = pieces(&graph, &on);
+        let mut at_ns = span.start_ns;
+        for piece in &pieces {
+            assert_eq!(piece.span.start_ns, at_ns, "a path has no hole");
+            at_ns = piece.span.end_ns;
+        }
+        assert_eq!(at_ns.max(span.start_ns), span.end_ns.max(span.start_ns), "a path ends with its step");
+        found(step, span, &pieces);
     }
 }
 
 fn pieces(graph: &Graph<'_>, found: &[(Span, On)]) -> Vec<PathPiece> {
     let mut pieces = Vec::new();
     let mut on_thread: BTreeMap<usize, OnThread<'_>> = BTreeMap::new();
-    let slice_of = |id: DeviceEventId| Some(graph.trace.device_events.get(id).slice);
+    let slice_of = |id: DeviceEventId| graph.trace.device_events.get(id).slice;
+    let track_of = |slice: SliceId| graph.trace.slices.track[slice.index()];
     for (span, on) in found {
         let (class, slice) = match on {
             On::Host(thread) => {
@@ -69,12 +78,12 @@ fn pieces(graph: &Graph<'_>, found: &[(Span, On)]) -> Vec<PathPiece> {
                 continue;
             }
             On::Device(id) => (device_class(graph.trace, *id), slice_of(*id)),
-            On::Communication(slice) | On::Transfer(slice) => (PathClass::Communication, Some(*slice)),
-            On::LaunchLatency(slice) => (PathClass::LaunchLatency, Some(*slice)),
-            On::QueueWait(slice) => (PathClass::QueueWait, Some(*slice)),
-            On::Return(call) => (PathClass::HostSync, Some(*call)),
+            On::Communication(slice) | On::Transfer(slice) => (PathClass::Communication, *slice),
+            On::LaunchLatency(slice) => (PathClass::LaunchLatency, *slice),
+            On::QueueWait(slice) => (PathClass::QueueWait, *slice),
+            On::Return(call) => (PathClass::HostSync, *call),
         };
-        pieces.push(PathPiece { span: *span, class, slice });
+        pieces.push(PathPiece { span: *span, class, slice: Some(slice), track: track_of(slice) });
     }
     for (thread, own) in on_thread {
         by_slice(graph, thread, &own.parts, &mut pieces);
@@ -146,9 +155,9 @@ impl<'a> OnThread<'a> {
 /// Adds `parts`, ascending, cut by what the thread's first lane is in.
 fn by_slice(graph: &Graph<'_>, thread: usize, parts: &[(Span, PathClass)], pieces: &mut Vec<PathPiece>) {
     let spans: Vec<Span> = parts.iter().map(|(span, _)| *span).collect();
-    let first = pieces.len();
-    sweep_innermost(graph.trace, graph.threads[thread].track, &spans, |part, slice, span| {
-        pieces.push(PathPiece { span, class: parts[part].1, slice: Some(slice) });
+    let (first, track) = (pieces.len(), graph.threads[thread].track);
+    sweep_innermost(graph.trace, track, &spans, |part, slice, span| {
+        pieces.push(PathPiece { span, class: parts[part].1, slice: Some(slice), track });
     });
     let mut named = pieces[first..].iter().map(|piece| piece.span).peekable();
     let mut unnamed = Vec::new();
@@ -156,7 +165,7 @@ fn by_slice(graph: &Graph<'_>, thread: usize, parts: &[(Span, PathClass)], piece
         let mut at_ns = span.start_ns;
         let mut hole = |from_ns: i64, to_ns: i64| {
             if from_ns < to_ns {
-                unnamed.push(PathPiece { span: Span::new(from_ns, to_ns), class: *class, slice: None });
+                unnamed.push(PathPiece { span: Span::new(from_ns, to_ns), class: *class, slice: None, track });
             }
         };
         while let Some(next) = named.next_if(|next| next.end_ns <= span.end_ns) {

@@ -222,6 +222,7 @@ fn what_is_put_together_from_each_rank_is_what_all_events_give() {
         "critical_path",
         "critical_path_slack",
         "critical_path_slices",
+        "critical_path_pieces",
     ] {
         assert!(with_rows.contains(&name), "{name}");
     }

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CLASS_WORDS } from "../../canvas/class_words";
 import { counterText, sampleAt } from "../../canvas/draw/counters";
+import { isMade } from "../../canvas/item_loader";
 import type { CounterPart, SliceDetails } from "../../canvas/model";
 import type { Hovered } from "../../canvas/pointer";
 import { clipped } from "../../format/printable";
@@ -62,6 +63,14 @@ function HitWords({ hovered, detailsOf }: HitProps) {
         <div>
           {words} {formatNs(Math.round(hit.busy_ns))} of {formatNs(Math.round(hit.dur_ns))}
         </div>
+      </>
+    );
+  }
+  if (hit.isSeveral && isMade(hit.row)) {
+    return (
+      <>
+        <strong>{formatCount(hit.count)} pieces</strong> in {formatNs(Math.round(hit.dur_ns))}
+        <div class="timeline-tip-name">{hit.name}</div>
       </>
     );
   }

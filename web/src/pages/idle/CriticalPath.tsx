@@ -53,6 +53,14 @@ export function CriticalPath() {
         hidden={["is_complete", "source"]}
         linksOf={stepLinks}
       />
+      <Table
+        analysis="critical_path_pieces"
+        title="Pieces of the critical path"
+        prefix="p."
+        height={8}
+        hidden={["end_ns", "pieces", "class_ns", "slice_start_ns"]}
+        linksOf={pieceLinks}
+      />
     </>
   );
 }
@@ -61,4 +69,11 @@ function stepLinks(row: Row) {
   const at = row.start_ns;
   if (typeof at !== "number" && typeof at !== "bigint") return [];
   return [{ label: "Its start on the timeline", href: timelineAt({ rank: Number(row.rank), start_ns: at }) }];
+}
+
+function pieceLinks(row: Row) {
+  const at = row.slice_start_ns;
+  if (typeof at !== "number" && typeof at !== "bigint") return [];
+  const slice = { rank: Number(row.rank), start_ns: at, name: row.name === null ? null : String(row.name) };
+  return [{ label: "On the timeline", href: timelineAt(slice) }];
 }

@@ -22,6 +22,8 @@ const actsOf = (controller: TimelineController, page: PageActs): Readonly<Record
   child: () => controller.selection.child(),
   "flow-next": () => controller.selection.flow("forwards"),
   "flow-previous": () => controller.selection.flow("backwards"),
+  "path-next": () => controller.alongPath("after"),
+  "path-previous": () => controller.alongPath("before"),
   mark: () => controller.mark(),
   search: page.focusSearch,
   "find-track": page.findTrack,

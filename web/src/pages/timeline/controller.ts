@@ -27,6 +27,7 @@ import { formatSpan, formatTimeline, parseSpan } from "../../state/timeline_para
 import { address } from "./address";
 import { followCommands, type PageActs } from "./commands";
 import { deviceSource, withDeviceRows } from "./device_rows";
+import { pathSource, pieceBeside, withPathRows } from "./path_row";
 import { Search } from "./search";
 import { Selection } from "./selection";
 import type { Steps } from "./steps";
@@ -49,6 +50,9 @@ export class TimelineController {
   });
   private timeline: Timeline | null = null;
   private readonly source: DataSource;
+  private readonly ranksWithPath: readonly number[];
+  /** Where on the critical path the slice was found that was selected last. */
+  private onPath: { readonly at_ns: number; readonly start_ns: number } | null = null;
 
   constructor(
     readonly info: TimelineInfo,
@@ -56,10 +60,11 @@ export class TimelineController {
     readonly requests: Requests,
   ) {
     // Where only collectives of all ranks are shown, results would need the events of each.
-    const { groups, devices } = showsCondensed.peek()
-      ? { groups: info.groups, devices: new Map() }
-      : withDeviceRows(info.groups);
-    this.source = deviceSource(requests, devices);
+    const none = { groups: info.groups, devices: new Map(), ranks: new Map() };
+    const made = showsCondensed.peek() ? none : withDeviceRows(info.groups);
+    const { groups, ranks } = showsCondensed.peek() ? none : withPathRows(made.groups, made.devices.size);
+    this.ranksWithPath = [...ranks.values()];
+    this.source = pathSource(deviceSource(requests, made.devices), requests, ranks);
     this.rows = new Rows(
       groups,
       () => address.opened.value,
@@ -143,11 +148,14 @@ export class TimelineController {
       },
       onClick: (hit) => {
         canvas.focus({ preventScroll: true });
-        if (hit === null || hit.slice === null) {
+        const link = hit && this.timeline?.item(hit)?.link;
+        if (link) {
+          this.onPath = { at_ns: hit.start_ns, start_ns: link.start_ns };
+          this.selection.visitNamed(link);
+        } else if (hit === null || hit.slice === null) {
           this.clear();
           return;
-        }
-        this.selection.select(hit.slice);
+        } else this.selection.select(hit.slice);
         page.showTab("slice");
       },
       onDoubleClick: (hit) =>
@@ -157,6 +165,28 @@ export class TimelineController {
         if (isDone) page.showTab("range");
       },
     };
+  }
+
+  /** Selects the slice of the next or the previous piece of the critical path. */
+  alongPath(way: "after" | "before"): void {
+    const at = address.at.peek();
+    const rank = at?.rank ?? address.rank.peek() ?? this.ranksWithPath[0];
+    const { announcement } = this.selection;
+    if (rank === undefined || !this.ranksWithPath.includes(rank)) {
+      announcement.value = "there is no critical path";
+      return;
+    }
+    const isOnPath = this.onPath !== null && this.onPath.start_ns === at?.start_ns;
+    const from_ns = isOnPath && this.onPath ? this.onPath.at_ns : (at?.start_ns ?? this.viewport.goal.start_ns);
+    this.canvas.tasks.run("path", async (signal) => {
+      const piece = await pieceBeside(this.requests, rank, from_ns, way, signal);
+      if (!piece) {
+        announcement.value = way === "after" ? "the critical path ends here" : "the critical path begins here";
+        return;
+      }
+      this.onPath = { at_ns: piece.at_ns, start_ns: piece.link.start_ns };
+      this.selection.visitNamed(piece.link);
+    });
   }
 
   /** The rows that the sums of a range are of; none for all. */

@@ -64,9 +64,10 @@ function deviceOf({ name, rank }: TimelineGroup): Device | null {
 export function deviceSource(requests: Requests, devices: ReadonlyMap<number, DeviceRow>): DataSource {
   return {
     ...requests.canvas,
-    fetchItems: async (row, signal) => {
+    fetchItems: async (row, _window, signal) => {
       const device = devices.get(row);
-      return device ? gapsOf(await requests.analysis("idle_gaps", gapsQuery(device), signal)) : [];
+      const items = device ? gapsOf(await requests.analysis("idle_gaps", gapsQuery(device), signal)) : [];
+      return { items, isAll: true };
     },
     fetchCurves: (rows, window, _points, signal) =>
       Promise.all(

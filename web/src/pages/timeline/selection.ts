@@ -157,6 +157,19 @@ export class Selection {
     this.reveal(slice, this.viewport.revealing(spanOf(slice)), false);
   };
 
+  /** Goes to the slice that a link names. */
+  visitNamed(link: SliceLink): void {
+    this.tasks.run("select", async (signal) => {
+      const slice = await this.named(link, signal);
+      if (!slice) return;
+      const details = await this.requests.details(slice.id, signal);
+      batch(() => {
+        this.show(details);
+        this.visit(details.slice);
+      });
+    });
+  }
+
   /** Selects a slice by its number, as the canvas and sums have it. */
   select(slice: number, isElsewhere = false): void {
     this.tasks.run("select", async (signal) => {
