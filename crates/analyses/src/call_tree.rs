@@ -7,6 +7,9 @@
 //! By callers the tree is turned round: each name that has something of its own is a root, and below it stand those who
 //! call it, with what it took for them. Totals there are of the root's own times.
 //!
+//! By thread both trees are of each thread apart, and rows say which thread it is. What a thread launches on a device counts
+//! for that thread. The trees of all threads sum to the one without threads.
+//!
 //! # Units
 //! Nanoseconds; bytes; operations, of which a multiplication with an addition is two; counts of calls.
 //!
@@ -14,12 +17,13 @@
 //! Calls as they were recorded, by the thread that they ran on. Work by the formulas that `operators` has.
 //!
 //! # Edge cases
-//! Every thread begins anew: what runs a backward pass is a root. Steps are one place, whatever their numbers. For one step,
+//! Every thread begins anew: what runs a backward pass is a root. Threads of one name are one thread. Steps are one place, whatever their numbers. For one step,
 //! calls that begin in it, and device work launched in it; what encloses them and began before is not there. Bytes are what
 //! was allocated, whether or not it was freed. Device work without a known launch is left out.
 
 use crate::context::Shared;
 use crate::flops::Works;
+use crate::host_threads::first_lane;
 use crate::joined::Joinable;
 use crate::op_tree::{NONE, OpTree};
 use crate::{Analysis, AnalysisContext, GroupBy, Joined, Needs, Options, Outcome, Selection};
@@ -27,7 +31,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use stepscope_base::StringId;
-use stepscope_trace::{SliceId, SliceKind};
+use stepscope_trace::{SliceId, SliceKind, TrackId};
 
 columns! {
     /// A name below the same callers; by callers, a name above the same ones that it calls.
@@ -39,6 +43,10 @@ columns! {
         parent: Option<i64> => Count,
         /// Number of rows above it.
         depth: i64 => Count,
+        /// The thread, when rows are of threads.
+        thread: Option<Arc<str>>,
+        /// The name of the thread.
+        thread => Text if (|selection| is_by_thread(selection.group_by)) = |row| &row.thread,
         /// The name of the function, module, label, operator, call of the device's API, or device work.
         name: Arc<str> => Text,
         /// What it is: `python`, `module`, `label`, `op`, `input`, `api`, `kernel`, `copy` or `fill`.
@@ -62,16 +70,16 @@ columns! {
 
 /// What a place has of its own.
 #[derive(Clone, Copy, Default)]
-struct Own {
-    count: i64,
-    host_ns: i64,
-    device_ns: i64,
+pub(crate) struct Own {
+    pub(crate) count: i64,
+    pub(crate) host_ns: i64,
+    pub(crate) device_ns: i64,
     allocated_bytes: i64,
     flops: i64,
 }
 
 impl Own {
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.count += other.count;
         for (sum, part) in [
             (&mut self.host_ns, other.host_ns),
@@ -91,37 +99,61 @@ impl Own {
 /// A name, and what it is.
 type Name = (Arc<str>, &'static str);
 
-struct Node {
-    name: Name,
+pub(crate) struct Node {
+    pub(crate) name: Name,
     /// The number of the place above it, or [`NONE`].
-    parent: u32,
-    own: Own,
+    pub(crate) parent: u32,
+    /// The name of the thread, where threads are apart.
+    thread: Option<Arc<str>>,
+    pub(crate) own: Own,
 }
 
-/// Places; those that call stand before what they call.
+/// Places of each thread; those that call stand before what they call.
 #[derive(Default)]
 pub(crate) struct CallTree {
-    nodes: Vec<Node>,
-    by_name: FxHashMap<(u32, Name), u32>,
+    pub(crate) nodes: Vec<Node>,
+    /// By the place above, the thread of what has none above, and the name.
+    by_name: FxHashMap<(u32, Option<Arc<str>>, Name), u32>,
 }
 
 impl CallTree {
-    fn node(&mut self, parent: u32, name: &Name) -> u32 {
+    fn node(&mut self, parent: u32, thread: Option<&Arc<str>>, name: &Name) -> u32 {
         let next = self.nodes.len() as u32;
-        *self.by_name.entry((parent, name.clone())).or_insert_with(|| {
-            self.nodes.push(Node { name: name.clone(), parent, own: Own::default() });
+        let of_root = thread.filter(|_| parent == NONE).cloned();
+        *self.by_name.entry((parent, of_root, name.clone())).or_insert_with(|| {
+            self.nodes.push(Node { name: name.clone(), parent, thread: thread.cloned(), own: Own::default() });
             next
         })
+    }
+
+    /// Adds the places of `other`, and says which each is here; `keeps_threads` says whether threads stay apart.
+    pub(crate) fn lay(&mut self, other: &Self, keeps_threads: bool) -> Vec<u32> {
+        let mut places: Vec<u32> = Vec::with_capacity(other.nodes.len());
+        for node in &other.nodes {
+            let parent = if node.parent == NONE { NONE } else { places[node.parent as usize] };
+            let place = self.node(parent, node.thread.as_ref().filter(|_| keeps_threads), &node.name);
+            self.nodes[place as usize].own.add(&node.own);
+            places.push(place);
+        }
+        places
+    }
+
+    /// The same of all threads together.
+    fn of_all_threads(&self) -> Self {
+        let mut tree = Self::default();
+        tree.lay(self, false);
+        tree
     }
 
     /// Each name with something of its own, and below it those who call it.
     fn turned(&self) -> Self {
         let mut turned = Self::default();
         for node in self.nodes.iter().filter(|node| !node.own.is_nothing()) {
-            let (mut at, mut above) = (turned.node(NONE, &node.name), node.parent);
+            let thread = node.thread.as_ref();
+            let (mut at, mut above) = (turned.node(NONE, thread, &node.name), node.parent);
             turned.nodes[at as usize].own.add(&node.own);
             while let Some(caller) = self.nodes.get(above as usize) {
-                at = turned.node(at, &caller.name);
+                at = turned.node(at, thread, &caller.name);
                 turned.nodes[at as usize].own.add(&node.own);
                 above = caller.parent;
             }
@@ -162,8 +194,9 @@ impl Shared for CallTree {
         let slices = &trace.slices;
         let mut tree = Self::default();
         let mut nodes = vec![NONE; slices.len()];
-        // Names by their number, so that each is looked up as a text once below each caller.
-        let mut known: FxHashMap<(u32, StringId, &'static str), u32> = FxHashMap::default();
+        // Names by their number, so that each is looked up as a text once below each caller, or on each thread.
+        let mut known: FxHashMap<(u32, Option<TrackId>, StringId, &'static str), u32> = FxHashMap::default();
+        let mut threads: FxHashMap<TrackId, Arc<str>> = FxHashMap::default();
         let step: Arc<str> = "step".into();
         for id in selection.slices(trace) {
             let Some(kind) = kind_of(slices.kind(id)) else { continue };
@@ -172,9 +205,12 @@ impl Shared for CallTree {
             let parent = around.into_iter().find(|node| *node != NONE).unwrap_or(NONE);
             let is_step = slices.kind(id) == SliceKind::Step;
             let name = if is_step { stepscope_base::StringTable::EMPTY } else { slices.name[id.index()] };
-            let node = *known.entry((parent, name, kind)).or_insert_with(|| {
+            let track = first_lane(trace, slices.track[id.index()]);
+            let of_root = (parent == NONE).then_some(track);
+            let node = *known.entry((parent, of_root, name, kind)).or_insert_with(|| {
                 let text = if is_step { Arc::clone(&step) } else { trace.strings.get(name).into() };
-                tree.node(parent, &(text, kind))
+                let thread = threads.entry(track).or_insert_with(|| trace.tracks[track.index()].name.as_str().into());
+                tree.node(parent, Some(thread), &(text, kind))
             });
             nodes[id.index()] = node;
             let own = &mut tree.nodes[node as usize].own;
@@ -201,9 +237,10 @@ impl Shared for CallTree {
                 _ => "kernel",
             };
             let name = slices.name[event.slice.index()];
-            let node = *known
-                .entry((launch, name, kind))
-                .or_insert_with(|| tree.node(launch, &(trace.strings.get(name).into(), kind)));
+            let node = *known.entry((launch, None, name, kind)).or_insert_with(|| {
+                let thread = tree.nodes[launch as usize].thread.clone();
+                tree.node(launch, thread.as_ref(), &(trace.strings.get(name).into(), kind))
+            });
             let own = &mut tree.nodes[node as usize].own;
             own.count += 1;
             own.device_ns = own.device_ns.saturating_add(slices.dur_ns[event.slice.index()]);
@@ -229,21 +266,18 @@ impl Shared for CallTree {
 impl Joinable for CallTree {
     fn joined(of_ranks: Vec<Self>) -> Self {
         let mut tree = Self::default();
-        for of in of_ranks {
-            let mut places: Vec<u32> = Vec::with_capacity(of.nodes.len());
-            for node in &of.nodes {
-                let parent = if node.parent == NONE { NONE } else { places[node.parent as usize] };
-                let place = tree.node(parent, &node.name);
-                tree.nodes[place as usize].own.add(&node.own);
-                places.push(place);
-            }
+        for of in &of_ranks {
+            tree.lay(of, true);
         }
         tree
     }
 }
 
 pub(crate) const ANALYSIS: Analysis = Analysis {
-    options: Options { group_by: &[GroupBy::Callees, GroupBy::Callers], ..Options::NONE },
+    options: Options {
+        group_by: &[GroupBy::Callees, GroupBy::Callers, GroupBy::CalleesByThread, GroupBy::CallersByThread],
+        ..Options::NONE
+    },
     ..Analysis::of(outcome)
 }
 .needing(Needs::Joined(Joined::by::<CallTree>()));
@@ -252,9 +286,15 @@ fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows_of(context))
 }
 
+fn is_by_thread(group_by: Option<GroupBy>) -> bool {
+    matches!(group_by, Some(GroupBy::CalleesByThread | GroupBy::CallersByThread))
+}
+
 fn rows_of(context: &AnalysisContext<'_>) -> Vec<CallRow> {
-    let tree = context.get::<CallTree>();
-    if context.selection.group_by != Some(GroupBy::Callers) {
+    let (group_by, by_thread) = (context.selection.group_by, context.get::<CallTree>());
+    let together = (!is_by_thread(group_by)).then(|| by_thread.of_all_threads());
+    let tree = together.as_ref().unwrap_or(by_thread);
+    if !matches!(group_by, Some(GroupBy::Callers | GroupBy::CallersByThread)) {
         return rows(tree, &tree.totals());
     }
     // What is below a root there is a part of it already.
@@ -284,6 +324,7 @@ fn rows(tree: &CallTree, totals: &[Own]) -> Vec<CallRow> {
             id,
             parent: (node.parent != NONE).then(|| place[node.parent as usize]),
             depth: depths[*at as usize],
+            thread: node.thread.clone(),
             name: Arc::clone(&node.name.0),
             kind: node.name.1,
             count: node.own.count,
@@ -298,15 +339,16 @@ fn rows(tree: &CallTree, totals: &[Own]) -> Vec<CallRow> {
     (0..).zip(&order).map(row).collect()
 }
 
-/// Where each node stands when all are in the order of their paths.
-fn places_by_path(nodes: &[Node]) -> Vec<u32> {
+/// Where each node stands when all are in the order of their paths: behind the one above it, before its siblings' own.
+pub(crate) fn places_by_path(nodes: &[Node]) -> Vec<u32> {
     let mut below: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     let mut waiting: Vec<u32> = Vec::new();
     for (at, node) in (0_u32..).zip(nodes) {
         below.get_mut(node.parent as usize).unwrap_or(&mut waiting).push(at);
     }
     let first_last = |siblings: &mut Vec<u32>| {
-        siblings.sort_by(|one, other| nodes[*other as usize].name.cmp(&nodes[*one as usize].name));
+        let key = |at: &u32| (&nodes[*at as usize].name, &nodes[*at as usize].thread);
+        siblings.sort_by(|one, other| key(other).cmp(&key(one)));
     };
     first_last(&mut waiting);
     let mut places = vec![0; nodes.len()];
@@ -325,8 +367,8 @@ mod tests {
     use super::*;
     use crate::operators;
     use proptest::prelude::*;
-    use stepscope_trace::Trace;
     use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{Trace, TrackKind};
 
     fn found(trace: &Trace, group_by: Option<GroupBy>) -> Vec<CallRow> {
         let selection = Selection { group_by, ..Selection::default() };
@@ -391,7 +433,73 @@ mod tests {
         assert_eq!(of_kernel, ["kernel", "api", "op"], "who launched the kernel");
     }
 
+    #[test]
+    fn threads_have_trees_of_their_own_when_asked_for() {
+        let trace = drawn(
+            "rank 0 cpu 1 mmmm.m\nrank 0 cpu 1 .ab...\nrank 0 launch 1 .....K\n\
+             rank 0 cpu 2 .mm...\nrank 0 stream 7 .....KK",
+        );
+        let by_thread = |group_by| {
+            let rows = found(&trace, Some(group_by));
+            let threads: Vec<Arc<str>> = rows.iter().map(|row| row.thread.clone().unwrap()).collect();
+            // A row is of the thread of its caller.
+            for (at, row) in rows.iter().enumerate() {
+                assert!(row.parent.is_none_or(|parent| threads[parent as usize] == threads[at]));
+            }
+            let names: std::collections::BTreeSet<Arc<str>> = threads.iter().cloned().collect();
+            let of = |name: &Arc<str>| {
+                let own = rows.iter().filter(|row| row.thread.as_ref() == Some(name));
+                let line = |row: &CallRow| {
+                    let us = [row.host_total_ns, row.host_self_ns, row.device_total_ns].map(|ns| ns / 1_000);
+                    format!("{} {} x{} {us:?}", row.depth, row.name, row.count)
+                };
+                own.map(line).collect::<Vec<_>>()
+            };
+            names.iter().map(of).collect::<Vec<_>>()
+        };
+        let down = by_thread(GroupBy::CalleesByThread);
+        let first =
+            ["0 m x2 [5, 2, 2]", "1 K x1 [1, 1, 2]", "2 K x1 [0, 0, 2]", "1 a x1 [1, 1, 0]", "1 b x1 [1, 1, 0]"];
+        assert_eq!(down, [first.to_vec(), vec!["0 m x1 [2, 2, 0]"]]);
+        assert_eq!(by_thread(GroupBy::CallersByThread)[1], ["0 m x1 [2, 2, 0]"]);
+        assert!(found(&trace, None).iter().all(|row| row.thread.is_none()));
+    }
+
     proptest! {
+        /// Each thread as if there were no other.
+        #[test]
+        fn trees_of_threads_are_those_of_a_trace_of_the_thread_alone(
+            hosts in prop::collection::vec("[abm.]{12}", 2..4), inner in "[cd.]{12}", launch in "[.KH]{12}", stream in "[.KH]{14}",
+        ) {
+            let rows_of_thread = |at: usize| {
+                let mut rows = format!("rank 0 cpu {at} {}\n", hosts[at]);
+                if at == 0 {
+                    rows += &format!("rank 0 cpu 0 {inner}\nrank 0 launch 0 {launch}\nrank 0 stream 7 {stream}\n");
+                }
+                rows
+            };
+            let all: String = (0..hosts.len()).map(rows_of_thread).collect();
+            let trace = drawn(&all);
+            for (by_thread, alone) in [
+                (GroupBy::CalleesByThread, GroupBy::Callees), (GroupBy::CallersByThread, GroupBy::Callers),
+            ] {
+                let rows = found(&trace, Some(by_thread));
+                let of_thread = |name: &str| {
+                    let own: Vec<&CallRow> = rows.iter().filter(|row| row.thread.as_deref() == Some(name)).collect();
+                    let place = |id: i64| own.iter().position(|row| row.id == id).map(|at| at as i64);
+                    let renumbered = own.iter().map(|row| CallRow {
+                        id: place(row.id).unwrap(), parent: row.parent.and_then(place), thread: None, ..(*row).clone()
+                    });
+                    renumbered.collect::<Vec<_>>()
+                };
+                for at in 0..hosts.len() {
+                    let single = drawn(&rows_of_thread(at));
+                    let Some(track) = single.tracks.iter().find(|track| track.kind == TrackKind::Thread) else { continue };
+                    prop_assert_eq!(of_thread(&track.name), found(&single, Some(alone)));
+                }
+            }
+        }
+
         /// Against the operators' own times, which are told in another way.
         #[test]
         fn own_times_sum_to_those_of_the_operators(drawing in "[ab.]{1,12}\nrank 0 cpu 1 [cd.]{1,12}") {

@@ -45,6 +45,10 @@ choices! {
         Callees = "callees",
         /// One name, and below it those who call it.
         Callers = "callers",
+        /// One name below the same callers, of one thread.
+        CalleesByThread = "callees_by_thread",
+        /// One name of one thread, and below it those who call it.
+        CallersByThread = "callers_by_thread",
         /// All launches by one call of the device's API.
         Call = "call",
         /// One launch.

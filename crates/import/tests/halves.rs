@@ -75,7 +75,7 @@ const ADDITIVE: [(&str, &[&str]); 24] = [
 ];
 
 /// The columns that tell rows apart.
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 31] = [
     "rank",
     "device",
     "stream",
@@ -106,6 +106,7 @@ const KEYS: [&str; 30] = [
     "from_ns",
     "action",
     "cause",
+    "thread",
 ];
 
 fn texts(table: &Table, name: &str) -> Option<Vec<String>> {
@@ -140,7 +141,9 @@ fn broken(trace: &Trace, window: Span, middle_ns: i64) -> Option<String> {
         let groups = analysis.options.group_by.iter().copied().map(Some);
         // A launch has a row of its own there, which tells it from no other; and a call whose caller began in the other half
         // has fewer callers than in the whole.
-        for group_by in groups.chain([None]).filter(|by| !matches!(by, Some(GroupBy::Launch | GroupBy::Callers))) {
+        let is_asked =
+            |by: &Option<GroupBy>| !matches!(by, Some(GroupBy::Launch | GroupBy::Callers | GroupBy::CallersByThread));
+        for group_by in groups.chain([None]).filter(is_asked) {
             let sums = |spans: &[Span]| {
                 let mut sums = Sums::new();
                 for window in spans {

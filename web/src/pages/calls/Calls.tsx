@@ -7,14 +7,16 @@ import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
 import { findIn, type Module, treeOf, visible } from "../../components/flame/tree";
-import { timelineSearch } from "../../components/links";
+import { nameCondition, timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { formatCondition } from "../../components/table/choices";
 import { measureWords } from "../../components/vocabulary";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { shaped } from "./shape";
+import { threadsOf, threadWords } from "./threads";
 
 /** Rows that are asked for, those with the most time; a tree with more is shown as far as that. */
 const MOST = 10_000;
@@ -40,9 +42,12 @@ const NOT_NUMBERS = ["id", "parent", "depth", "name", "kind"];
 /** Where time, memory and operations go, by who calls whom: as boxes, and as a tree. */
 export default function Calls() {
   const direction = DIRECTIONS.find(([name]) => name === param("direction"))?.[0] ?? "callees";
+  const thread = param("thread");
+  const ofThread = thread === undefined ? null : formatCondition(nameCondition("thread", thread));
   const path = withQuery(runPath(runId.value, "analyses/call_tree"), [
     ...selection.value,
-    ["group_by", direction === "callees" ? null : direction],
+    ["group_by", ofThread ? `${direction}_by_thread` : direction === "callees" ? null : direction],
+    ...(ofThread ? [["where", ofThread] as const] : []),
     ["limit", MOST],
   ]);
   const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
@@ -56,14 +61,14 @@ export default function Calls() {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value || !rows) return <Loading what="Building the tree of calls…" />;
-  if (rows.length === 0) return <Nothing />;
+  if (rows.length === 0) return <Nothing thread={thread} />;
   const columns = answer.value.columns.filter(({ name }) => !NOT_NUMBERS.includes(name));
   const isUsed = ({ name }: Column) => rows.some((row) => Number(row[name] ?? 0) > 0);
   const measures = MEASURES.map((name) => columns.find((column) => column.name === name)).filter(
     (column): column is Column => column !== undefined && isUsed(column),
   );
   const measure = measures.find(({ name }) => name === param("by")) ?? measures[0];
-  if (!measure) return <Nothing />;
+  if (!measure) return <Nothing thread={thread} />;
   const byMeasure = sorted(roots, measure.name);
   const key = param("root");
   const root = key === undefined ? null : findIn(byMeasure, (module) => keyOf(module.path) === key);
@@ -79,7 +84,7 @@ export default function Calls() {
     const to = module.path === root?.path ? module.parent : module;
     setParams({ root: to ? keyOf(to.path) : null });
   };
-  const { total } = answer.value.page;
+  const { matching } = answer.value.page;
   return (
     <>
       <h1>
@@ -87,8 +92,8 @@ export default function Calls() {
       </h1>
       <p class="dim">
         Click a box or a row to make it the whole; click it again to go back to what is around it.
-        {total > rows.length &&
-          ` The ${formatCount(rows.length)} places with the most time of ${formatCount(total)} are shown.`}
+        {matching > rows.length &&
+          ` The ${formatCount(rows.length)} places with the most time of ${formatCount(matching)} are shown.`}
       </p>
       <div class="choices">
         <Choices label="Below a row is" name="direction" value={direction} options={DIRECTIONS} />
@@ -100,6 +105,7 @@ export default function Calls() {
             (column) => [column.name, measureWords(column)] as const,
           )}
         />
+        <Threads thread={thread} />
         <label class="choice">
           Find{" "}
           <input
@@ -168,11 +174,30 @@ export default function Calls() {
   );
 }
 
-function Nothing() {
+/** Whose calls are shown: those of all threads, or of one. The one with the most time comes first. */
+function Threads({ thread }: { thread: string | undefined }) {
+  const path = withQuery(runPath(runId.value, "analyses/call_tree"), [
+    ...selection.value,
+    ["group_by", "callees_by_thread"],
+    ["where", "depth:eq:0"],
+    ["limit", MOST],
+  ]);
+  const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
+  const rows = answer.value?.results;
+  const threads = useMemo(() => threadsOf(rows ?? [], thread), [rows, thread]);
+  if (threads.length < 2 && thread === undefined) return null;
+  return <Choices label="Thread" name="thread" value={thread ?? ""} options={[["", "all threads"], ...threads]} />;
+}
+
+function Nothing({ thread }: { thread: string | undefined }) {
   return (
     <>
       <h1>Call tree</h1>
-      <Empty>Nothing was called {whereWords(selection.value)}.</Empty>
+      <Empty>
+        Nothing was called {thread !== undefined && `on ${threadWords(thread)} `}
+        {whereWords(selection.value)}.
+      </Empty>
+      {thread !== undefined && <a href={hrefWith({ thread: null })}>Show all threads</a>}
     </>
   );
 }
