@@ -11,7 +11,8 @@
 //! recorded. Of durations of steps: how many steps of each run lie in which range; the ranges follow each other from
 //! the shortest to the longest step of both, and are equally wide. Of durations of operators and kernels: how many
 //! calls of a name took how long in each run, in or out of steps, in the ranges of `kernel_durations`. Of the tree of
-//! operators: what a step spends in an operator when it is called by that one, called by that one, and so on.
+//! operators: what a step spends in an operator when it is called by that one, called by that one, and so on. Of the tree of
+//! calls: the same of each place of `call_tree`, down to the device work that is launched there.
 //!
 //! # Units
 //! Nanoseconds of a step, calls of a step (`_per_step`); what is outside of steps is of the whole run. The change is
@@ -31,10 +32,11 @@
 //! calls of an operator by itself are a level of their own. In the breakdown of steps a moment of a class belongs to one
 //! name: of what makes the class busy, to what began last, which on one thread is the innermost. What counts as `other`
 //! belongs to the innermost Python call, module or label of the thread on which the program runs, if one was recorded, else
-//! to no name. The sums over all steps are divided such that each part is within 1 ns of its exact mean, and that the parts
+//! to no name. There and in the tree of calls the sums over all steps are divided such that each part is within 1 ns of its exact mean, and that the parts
 //! still sum to the mean of the whole.
 
 mod call_durations;
+mod call_tree;
 mod joined;
 mod operator_tree;
 mod setting;
@@ -46,6 +48,7 @@ mod step_times;
 
 pub use significance::{Difference, difference};
 
+use crate::call_tree::CallTree;
 use crate::catalogue::definition_of;
 use crate::modules::ModuleTree;
 use crate::step_breakdown::NamedParts;
@@ -71,6 +74,8 @@ pub enum Compared {
     OperatorDurations,
     /// Operators by who calls them.
     OperatorTree,
+    /// Everything that is called, by who calls it.
+    CallTree,
     /// Kernels by name.
     Kernels,
     /// How many runs of a kernel take how long.
@@ -85,13 +90,14 @@ pub enum Compared {
 
 impl Compared {
     /// Everything that can be compared.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Steps,
         Self::StepDurations,
         Self::StepBreakdown,
         Self::Operators,
         Self::OperatorDurations,
         Self::OperatorTree,
+        Self::CallTree,
         Self::Kernels,
         Self::KernelDurations,
         Self::Modules,
@@ -108,6 +114,7 @@ impl Compared {
             Self::Operators => "operators",
             Self::OperatorDurations => "operator_durations",
             Self::OperatorTree => "operator_tree",
+            Self::CallTree => "call_tree",
             Self::Kernels => "kernels",
             Self::KernelDurations => "kernel_durations",
             Self::Modules => "modules",
@@ -140,6 +147,7 @@ impl Compared {
             Self::KernelDurations => [Needs::Rows, Needs::Steps],
             Self::OperatorDurations => [Needs::Joined(Joined::by::<OperatorDurations>()), Needs::Steps],
             Self::OperatorTree => [Needs::Rows, Needs::Joined(Joined::by::<OperatorTree>())],
+            Self::CallTree => [Needs::Rows, Needs::Joined(Joined::by::<CallTree>())],
             Self::Modules => [Needs::Rows, Needs::Joined(Joined::by::<ModuleTree>())],
             Self::StepBreakdown => [Needs::Rows, Needs::Joined(Joined::by::<NamedParts>())],
         }
@@ -156,6 +164,7 @@ pub fn compare(of_a: &Side<'_>, of_b: &Side<'_>, what: Compared) -> Outcome {
         Compared::OperatorDurations => call_durations::of_operators(of_a, of_b),
         Compared::KernelDurations => call_durations::of_kernels(of_a, of_b),
         Compared::OperatorTree => operator_tree::outcome(of_a, of_b),
+        Compared::CallTree => call_tree::outcome(of_a, of_b),
         Compared::Operators => joined::operators(of_a, of_b),
         Compared::Kernels => joined::kernels(of_a, of_b),
         Compared::Modules => joined::modules(of_a, of_b),

@@ -117,6 +117,7 @@ test("boxes say how modules and operators have changed, and are reached by keys"
     expect(labels.map((label) => label.slice(label.lastIndexOf(": ") + 2)).sort()).toEqual(rows.map(words).sort());
     expect(rows.length).toBe(2);
   }
+  await goTo(page, "compare?tree=operator_tree");
   const first = page.getByRole("region", { name: "Tree of calls" }).locator("svg.chart [role=button]").first();
   await first.focus();
   await page.keyboard.press("ArrowDown");
@@ -125,6 +126,25 @@ test("boxes say how modules and operators have changed, and are reached by keys"
   await page.keyboard.press("Enter");
   await page.waitForURL(/root=aten/);
   await page.getByRole("link", { name: /^Show all, not only/ }).waitFor();
+  await close();
+});
+
+test("the tree of all calls says how they have changed, and changes of self times sum to the whole", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare?tree=call_tree&by=b_host_total_ns"));
+  await settled(page);
+  const rows = compare(before, now, "call_tree").results;
+  const sum = (column: string, of = rows) => of.reduce((sum, row) => sum + Number(row[column] ?? 0), 0);
+  const roots = rows.filter(({ parent }) => parent === null);
+  for (const measure of ["host", "device"])
+    expect(sum(`change_${measure}_self_ns`)).toBe(sum(`change_${measure}_total_ns`, roots));
+  const labels = await page
+    .getByRole("region", { name: "Tree of calls" })
+    .locator("svg.chart [role=button]")
+    .evaluateAll((all) => all.map((box) => box.getAttribute("aria-label") ?? ""));
+  const [root] = roots;
+  expect(labels[0]).toContain(`${root?.name}: ${formatCell("ns", root?.b_host_total_ns ?? null)}`);
+  const shown = await shownRows(page, "Calls by caller");
+  expect(shown.length).toBe(rows.length);
   await close();
 });
 

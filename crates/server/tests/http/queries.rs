@@ -56,6 +56,7 @@ fn word() -> impl Strategy<Value = String> {
         "arrow",
         "operators",
         "operator_tree",
+        "call_tree",
         "kernel_durations",
         "step_durations",
         "steps",

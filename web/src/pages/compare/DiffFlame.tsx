@@ -9,7 +9,7 @@ import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { hrefWith, param, setParams } from "../../state/route";
 import { type Compared, sourceOf, useCompared } from "./asked";
-import { LEGEND, shiftOf } from "./shift";
+import { LEGEND, ratioOf, shiftOf } from "./shift";
 
 /** Rows that are asked for; a tree with more is shown as far as that. */
 const MOST = 10_000;
@@ -17,7 +17,15 @@ const MOST = 10_000;
 const TREES = [
   ["modules", "modules"],
   ["operator_tree", "operators"],
+  ["call_tree", "all calls, down to kernels"],
 ] as const;
+
+/** What boxes are, and the table of a tree that has no other on this page. */
+const WORDS = {
+  modules: { noun: "modules", table: null },
+  operator_tree: { noun: "operators", table: "Operators by caller" },
+  call_tree: { noun: "calls", table: "Calls by caller" },
+} as const;
 
 /** The tree of calls as it is now, coloured by what has changed. */
 export function DiffFlame({ compared }: { compared: Compared }) {
@@ -29,7 +37,9 @@ export function DiffFlame({ compared }: { compared: Compared }) {
   const roots = useMemo(() => treeOf(rows ?? [], what === "modules" ? "path" : "id"), [rows, what]);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (answer.state === "loading") return <Loading what="Comparing the tree of calls…" />;
-  const measures = answer.value.columns.filter(({ name, unit }) => name.startsWith("b_") && unit === "ns");
+  const { columns } = answer.value;
+  const hasChange = (name: string) => columns.some((other) => other.name === ratioOf(name.slice("b_".length)));
+  const measures = columns.filter(({ name, unit }) => name.startsWith("b_") && unit === "ns" && hasChange(name));
   const wanted = ["b_device_total_ns", "b_forward_host_total_ns", "b_host_total_ns"];
   const isUsed = (column: Column) => answer.value.results.some((row) => Number(row[column.name] ?? 0) > 0);
   const first = measures.find((column) => wanted.includes(column.name) && isUsed(column)) ?? measures[0];
@@ -42,7 +52,7 @@ export function DiffFlame({ compared }: { compared: Compared }) {
     setParams({ root: module.path === root?.path ? (module.parent?.path ?? null) : module.path });
   if (!column || roots.length === 0) return <Empty>Neither run has calls of modules or operators.</Empty>;
   const measure = column.name.slice("b_".length);
-  const noun = what === "modules" ? "modules" : "operators";
+  const { noun, table } = WORDS[what];
   return (
     <section aria-label="Tree of calls">
       <h2>Where the change is</h2>
@@ -81,14 +91,15 @@ export function DiffFlame({ compared }: { compared: Compared }) {
         isIcicle={true}
         onChoose={zoom}
       />
-      {what === "operator_tree" && (
+      {table && (
         <Table
+          key={what}
           analysis="compare"
-          title="Operators by caller"
+          title={table}
           prefix="t."
           height={10}
           hidden={["id", "parent"]}
-          source={sourceOf(compared, "operator_tree")}
+          source={sourceOf(compared, what)}
         />
       )}
     </section>
