@@ -25,7 +25,6 @@ const LEAST_STEPS: i64 = 5;
 const LEAST_WAIT_NS: i64 = 1_000_000_000;
 
 fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
-    let trace = facts.context.trace;
     let rows = hangs::rows(facts.context);
     let groups = rows.chunk_by(|a, b| (&a.group, a.number, a.group_size) == (&b.group, b.number, b.group_size));
     // The first group that got stuck is why others are.
