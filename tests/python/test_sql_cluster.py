@@ -217,15 +217,13 @@ def test_a_worker_that_comes_later_is_asked(job):
         assert "no worker answers" in said and absent in said and "stepscope-sql worker --listen" in said
 
 
-def test_a_worker_without_memory_says_so_or_uses_its_disk(job):
+def test_a_worker_without_memory_says_so_and_goes_on(job):
     with workers(2, "--memory", "200kB") as started:
-        query = "select slice, name, dur_ns from slice order by name desc, slice"
+        # Of each rank all pairs: some 40 MB that no disk can take.
+        query = "select a.rank, array_agg(a.name) as names from op a join op b on a.rank = b.rank group by a.rank"
         told = runs.run(runs.COMMAND, "sql", job, query, "--json", *cluster(*started), *SMALL_PARTS, env=environment())
-        if told.returncode:
-            assert "not enough memory" in told.stdout and "--memory" in told.stdout, told.stdout
-        else:
-            assert json.loads(told.stdout)["rows"] == ask(job, query, "--limit", "1000")[1][:1000]
-        # Whatever came of it, the next question is answered.
+        assert told.returncode == 1
+        assert "not enough memory" in told.stdout and "--memory" in told.stdout, told.stdout
         assert ask(job, QUERIES["spans"], *cluster(*started))[1] == ask(job, QUERIES["spans"])[1]
 
 

@@ -107,7 +107,7 @@ def test_a_query_ends_with_the_process_that_was_killed(run, asked_by):
         asking = subprocess.Popen(command, env=environment())
     else:
         asking = subprocess.Popen(
-            [runs.COMMAND, "mcp"], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+            [runs.COMMAND, "mcp", run], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
         )
         about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
         call = {"name": "sql", "arguments": {"run": str(run), "query": ENDLESS}}
