@@ -78,10 +78,12 @@ def test_a_result_that_does_not_fit_into_memory_is_read_in_batches(run):
     program = """
 import resource, sys, stepscope
 opened = stepscope.open(sys.argv[1])
+batches = opened.sql_batches("select value as a, value + 1 as b, value + 2 as c, value + 3 as d from range(0, 40000000)")
+rows = len(next(batches))
+# Not before the other program has started, which would have it as well.
 begun = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (begun + 600_000_000,) * 2)
-rows = 0
-for batch in opened.sql_batches("select value as a, value + 1 as b, value + 2 as c, value + 3 as d from range(0, 40000000)"):
+for batch in batches:
     rows += len(batch)
 print(rows)
 """
