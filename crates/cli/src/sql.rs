@@ -89,11 +89,17 @@ pub(crate) fn sql(arguments: &SqlArguments) -> Ending {
         command.args(kept.told(&name_of(&paths), &inputs));
     }
     command.args(arguments.passed_on());
-    let add_text = |command: &mut Command| text.iter().for_each(|text| drop(command.arg("--").arg(text)));
+    let add_text = |command: &mut Command| {
+        if let Some(text) = text {
+            command.arg("--").arg(text);
+        }
+    };
     match &arguments.parquet {
         Some(address) if stepscope_store::is_remote(address) => start_and_send(command, add_text, address),
         file => {
-            file.iter().for_each(|file| drop(command.arg("--parquet").arg(file)));
+            if let Some(file) = file {
+                command.arg("--parquet").arg(file);
+            }
             add_text(&mut command);
             start(command)
         }
