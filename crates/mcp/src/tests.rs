@@ -25,13 +25,18 @@ fn long(cells: &str) -> String {
     cells.chars().map(|cell| cell.to_string().repeat(1_000)).collect()
 }
 
+/// `cells` again and again, in the time that they take there: what a device does once is no advice.
+fn often(cells: &str) -> String {
+    cells.chars().map(|cell| cell.to_string().repeat(125)).collect::<String>().repeat(8)
+}
+
 fn report_of(drawing: &str) -> Report {
     report(&OpenedRun::of(drawn(drawing)), &Selection::default(), "").unwrap()
 }
 
 /// A report in which every text is `text`, with many answers.
 fn report_with(text: &str) -> Report {
-    let mut report = report_of(&format!("rank 0 step {}\nrank 0 stream 7 {}", long("00001111"), long("CCCCNNNN")));
+    let mut report = report_of(&format!("rank 0 step {}\nrank 0 stream 7 {}", long("00001111"), often("CCCCNNNN")));
     assert!(!report.advice.is_empty());
     let mut row = report.advice[0].clone();
     row.says = text.into();
@@ -73,7 +78,7 @@ fn a_verdict_never_takes_more_than_2048_bytes() {
 
 #[test]
 fn a_verdict_has_the_answers_of_the_report_in_their_order() {
-    let report = report_of(&format!("rank 0 stream 7 {}\nrank 1 stream 7 {}", long("CCCCNNNN"), long("CCCCCCNN")));
+    let report = report_of(&format!("rank 0 stream 7 {}\nrank 1 stream 7 {}", often("CCCCNNNN"), often("CCCCCCNN")));
     let verdict = parsed(&verdict::in_short(&report));
     let answers = verdict["answers"].as_array().unwrap();
     let told: Vec<_> = answers.iter().map(|row| (row["id"].as_str(), row["gain_ns"].as_i64())).collect();

@@ -141,7 +141,7 @@ mod tests {
         assert!(sentence.starts_with(&format!("Nothing above 4 % to gain, by the {judged} of ")), "{sentence}");
         let few = report_of(&[("step", "00112233"), ("stream 7", "CCCCCCCC")]);
         assert_eq!(few.healthy, None, "of few steps nothing is said");
-        let faulty = report_of(&[("step", "0011223344"), ("stream 7", "CCCCCNNNNN")]);
+        let faulty = report_of(&[("step", "0011223344"), ("stream 7", "CNCNCNCNCN")]);
         assert!(!faulty.advice.is_empty() && faulty.healthy.is_none(), "{:?}", faulty.healthy);
     }
 
