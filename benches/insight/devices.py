@@ -283,7 +283,7 @@ def falls_back_to_cpu(machine, job):
 def masks_from_the_host(machine, job):
     """Each layer makes a mask on the host, and copies it to the device."""
     size = job.draw.choice([64, 128, 256]) << 10
-    model = Model(machine, job, rows=job.draw.choice([512, 768, 1024]))
+    model = Model(machine, job, rows=job.draw.choice([256, 384, 512]))
 
     def mask():
         if job.fixed:
@@ -304,10 +304,12 @@ def short_layers(machine, job, counts, launch=None):
     for them; or `launch` has them run."""
     ns = job.draw.randrange(6_000, 9_000)
     kernels = [(ELEMENTWISE.format(f"Functor_{part}", HALF), ns) for part in range(6)]
+    # As many numbers as are read twice and written in that time.
+    size = int(ns * BYTES_PER_NS / 6)
 
     def one_by_one(kernels):
         for name, ns in kernels:
-            with machine.op("aten::mul", [[4096], [4096]], HALF):
+            with machine.op("aten::mul", [[size], [size]], HALF):
                 machine.kernel(name, ns, 108)
 
     for count in counts:

@@ -20,6 +20,8 @@ DEVICE = {
 }
 # What a call takes on the host, and what passes before its work begins on an idle device.
 LAUNCH_NS, DELAY_NS = 4_500, 2_000
+# What a label takes to begin.
+LABEL_NS = 500
 BYTES_PER_NS = {True: 24, False: 6}
 # What each operator takes on the host beside its launches.
 OPERATOR_NS = 9_000
@@ -71,6 +73,7 @@ class Machine:
     @contextlib.contextmanager
     def label(self, name):
         begin = self.now
+        self.now += LABEL_NS
         yield
         self._host("user_annotation", name, begin)
 

@@ -77,7 +77,7 @@ fn gathers(facts: &Facts, of: &Loop, device: DeviceId) -> Vec<(usize, SliceId, S
         if event.device != device || event.class != DeviceEventClass::Communication {
             continue;
         }
-        let Some(from) = event.op.or(event.launch) else { continue };
+        let Some(from) = event.launch.or(event.op) else { continue };
         let gathers = |slice: SliceId| trace.role(slice) == Some(SliceRole::ParameterGather);
         let step = of.step_at(trace.slices.start_ns[event.launch.unwrap_or(from).index()]);
         if let Some(step) = step
