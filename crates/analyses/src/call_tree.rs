@@ -17,9 +17,10 @@
 //! Calls as they were recorded, by the thread that they ran on. Work by the formulas that `operators` has.
 //!
 //! # Edge cases
-//! Every thread begins anew: what runs a backward pass is a root. Threads of one name are one thread. Steps are one place, whatever their numbers. For one step,
-//! calls that begin in it, and device work launched in it; what encloses them and began before is not there. Bytes are what
-//! was allocated, whether or not it was freed. Device work without a known launch is left out.
+//! Every thread begins anew: what runs a backward pass is a root. Threads of one name are one thread. Steps are one place,
+//! whatever their numbers. For one step, calls that begin in it, and device work launched in it; what encloses them and began
+//! before is not there. Bytes are what was allocated, whether or not it was freed. Device work without a known launch is left
+//! out.
 
 use crate::context::Shared;
 use crate::flops::Works;

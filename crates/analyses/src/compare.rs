@@ -32,8 +32,8 @@
 //! calls of an operator by itself are a level of their own. In the breakdown of steps a moment of a class belongs to one
 //! name: of what makes the class busy, to what began last, which on one thread is the innermost. What counts as `other`
 //! belongs to the innermost Python call, module or label of the thread on which the program runs, if one was recorded, else
-//! to no name. There and in the tree of calls the sums over all steps are divided such that each part is within 1 ns of its exact mean, and that the parts
-//! still sum to the mean of the whole.
+//! to no name. There and in the tree of calls the sums over all steps are divided such that each part is within 1 ns of its
+//! exact mean, and that the parts still sum to the mean of the whole.
 
 mod call_durations;
 mod call_tree;

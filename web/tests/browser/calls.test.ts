@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
-import { RUN, TRACE } from "./inputs";
+import { RUN } from "./inputs";
 import { served } from "./served";
 import { analyze } from "./stepscope";
 
@@ -19,15 +19,17 @@ for (const [direction, group] of [
   ["callers", "callers-by-thread"],
 ] as const) {
   test(`the calls of one thread stand alone: ${direction}`, async () => {
-    const server = await served([TRACE, RUN]);
-    const rows = analyze("call_tree", TRACE, "--group-by", group).results;
+    const server = await served([RUN]);
+    const rows = analyze("call_tree", RUN, "--group-by", group).results;
     const roots = rows.filter(({ depth }) => depth === 0);
     const names = [...new Set(roots.map(({ thread }) => String(thread)))];
     const { page, close } = await open(browser, at(server.url, `calls?direction=${direction}&layers=no&recursion=no`));
     await settled(page);
-    const choice = page.getByLabel("Thread", { exact: true });
+    const choice = page.getByRole("combobox", { name: "Thread", exact: true });
     await choice.waitFor();
-    const options = await choice.locator("option").evaluateAll((all) => all.map((one) => one.getAttribute("value")));
+    const options = await choice
+      .locator("option")
+      .evaluateAll((all) => all.map((one) => (one as HTMLOptionElement).value));
     expect([...options].sort()).toEqual(["", ...names].sort());
     const last = names.at(-1) ?? "";
     await choice.selectOption(last);
@@ -45,7 +47,7 @@ for (const [direction, group] of [
     );
     const shown = other.page.locator(".tree tbody tr").first();
     await expect.poll(() => shown.textContent()).toContain(formatCell("ns", first.host_total_ns ?? null));
-    expect(await other.page.getByLabel("Thread", { exact: true }).inputValue()).toBe(last);
+    expect(await other.page.getByRole("combobox", { name: "Thread", exact: true }).inputValue()).toBe(last);
     await other.close();
     await close();
   });
