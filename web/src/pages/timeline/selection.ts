@@ -20,6 +20,8 @@ import type { Viewport } from "./viewport";
 
 /** Slices of the window among which the uppermost is the first: as many as one answer has. */
 const FIRST_OF = 200;
+/** Rows that the first slice is looked for on. */
+const MOST_ROWS = 100;
 
 export class Selection {
   /** The slice that was selected last: tells apart slices for which the address has the same words. */
@@ -197,11 +199,20 @@ export class Selection {
   }
 
   private async firstShown(signal: AbortSignal): Promise<Slice | undefined> {
-    const rows = sliceRows(this.rows.lines.peek().lines);
+    const visible = sliceRows(this.rows.lines.peek().lines);
+    const rows = visible.length > 0 ? visible : this.rowsOfSlices();
     if (rows.length === 0) return undefined;
     const slices = await this.requests.list(rows, this.viewport.goal, FIRST_OF, signal);
     const line = ({ row }: Slice) => rows.indexOf(row ?? -1);
     return slices.reduce<Slice | undefined>((top, next) => (top && line(top) <= line(next) ? top : next), undefined);
+  }
+
+  /** Rows of slices, wherever they are: on a small screen there may be none that is seen. */
+  private rowsOfSlices(): number[] {
+    const rows = this.rows.all.flatMap(({ group }) => group.rows);
+    return rows
+      .flatMap(({ id, kind }) => (kind === "slices" && !this.rows.isHidden(id) ? [id] : []))
+      .slice(0, MOST_ROWS);
   }
 
   /** The slice around the selected one. */
