@@ -26,12 +26,14 @@ _LEFT_OUT = {
 }
 
 
-@functools.lru_cache(1_000)
-def _short(name):
+def _shortened(name):
     """The name of a range's label; None for one that is left out."""
     # `Stage3.create_hooks.<locals>.reduce_grads`: where a function is made says less than its name.
     label = name.rpartition("<locals>.")[2]
     return None if label in _LEFT_OUT else label
+
+
+_short = functools.lru_cache(1_000)(_shortened)
 
 
 class _Open(threading.local):
@@ -71,7 +73,7 @@ def watch(accelerator):
         return pop(*args, **kwargs)
 
     range_push.__stepscope__ = True
-    for function in (range_push, range_pop, _short.__wrapped__, _no_label):
+    for function in (range_push, range_pop, _shortened, _no_label):
         _recorder.hide(function.__code__)
     accelerator.range_push, accelerator.range_pop = range_push, range_pop
 

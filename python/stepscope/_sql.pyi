@@ -12,23 +12,5 @@ class Rows(Table):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def to_dicts(self) -> list[dict[str, Any]]: ...
 
-def ask(
-    paths: Sequence[str],
-    query: str,
-    *,
-    align: str,
-    offsets: Sequence[tuple[int, int]],
-    rank_from: str | None,
-    join: bool,
-    memory: int | None,
-) -> Rows: ...
-def ask_in_batches(
-    paths: Sequence[str],
-    query: str,
-    *,
-    align: str,
-    offsets: Sequence[tuple[int, int]],
-    rank_from: str | None,
-    join: bool,
-    memory: int | None,
-) -> Iterator[Rows]: ...
+def ask(paths: Sequence[str], query: str, **joining: Any) -> Rows: ...
+def ask_in_batches(paths: Sequence[str], query: str, **joining: Any) -> Iterator[Rows]: ...
