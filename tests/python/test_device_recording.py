@@ -172,7 +172,7 @@ def test_work_that_hangs_does_not_keep_the_end_of_a_process(tmp_path):
     text = """
 import os, time
 from stepscope import _device_wait
-_device_wait._PATIENCE = 0.2
+_device_wait._PATIENCE = 3
 
 def start(thread):
     # As from Python 3.12 on.
