@@ -102,7 +102,7 @@ def test_waiting_for_the_interpreters_lock_is_told_from_waiting_for_others(tmp_p
     assert ("Work.yields", "lock") not in found
     # Who has it is sampled, too.
     samples = runs.stack_samples(run)
-    assert sum("hog" in (row["name"] or "") for row in samples) > 10
+    assert sum("hog" in (row["name"] or "") for row in samples) > 5
 
 
 def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
@@ -135,7 +135,7 @@ def test_samples_of_a_killed_process_are_kept(tmp_path):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     runs.stepscope("recover", run)
-    assert lines(run)["Work.spins", "running"][2] > 10
+    assert lines(run)["Work.spins", "running"][2] > 5
 
 
 @pytest.mark.parametrize("depth", [1, 200])
@@ -166,7 +166,7 @@ for _ in range(20):
     stacks = [row["stack"].split(";") for row in runs.stack_samples(run) if row["stack"]]
     functions = [[frame.rsplit(": ", 1)[1] for frame in stack] for stack in stacks]
     deep = [stack for stack in functions if stack[0] == "parts"]
-    assert len(deep) > 10
+    assert len(deep) > 5
     assert all(stack == ["parts", "größe", *["deeper"] * (depth + 1), "<module>"] for stack in deep)
     # Two lines of the generator take its time.
     at = program[: program.index("    while time.perf_counter() < until:\n        yield 1")].count("\n") + 1
