@@ -169,7 +169,7 @@ fake_gpu.stop()
 took = time.monotonic() - begin
 why = refused()
 _recorder.close()
-print(json.dumps([took, why]))
+print(json.dumps([took, why]), flush=True)
 os._exit(0)
 """
     took, why = execute(libraries, tmp_path / "run", text)

@@ -82,11 +82,11 @@ def test_lines_outside_of_operators_have_the_time_that_the_program_measures(tmp_
     found = lines(run)
     for function, doing in [("Work.spins", "running"), ("Work.sleeps", "sleep")]:
         time_ns, error_ns, samples = found[function, doing]
-        assert samples > 5
+        assert samples > 10
         # Five standard errors, and what the step before the first, which is none, has of it.
         assert abs(time_ns / 1e9 - spent[function[5:]]) < 5 * error_ns / 1e9 + 0.1 * spent[function[5:]]
     # The event waits in a function of the standard library.
-    assert sum(row[2] for (function, doing), row in found.items() if doing == "lock") > 5
+    assert sum(row[2] for (function, doing), row in found.items() if doing == "lock") > 10
     rows = runs.analyze("host_lines", run)["results"]
     assert any(row["line"].startswith("train.py(") for row in rows if row["line"])
     assert all(row["line"] for row in rows)
@@ -98,11 +98,11 @@ def test_waiting_for_the_interpreters_lock_is_told_from_waiting_for_others(tmp_p
     run = tmp_path / "run"
     runs.stepscope("record", "-o", run, "--", *written(tmp_path, program))
     found = lines(run)
-    assert found["Work.yields", "interpreter_lock"][2] > 5
+    assert found["Work.yields", "interpreter_lock"][2] > 10
     assert ("Work.yields", "lock") not in found
     # Who has it is sampled, too.
     samples = runs.stack_samples(run)
-    assert sum("hog" in (row["name"] or "") for row in samples) > 5
+    assert sum("hog" in (row["name"] or "") for row in samples) > 10
 
 
 def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
@@ -135,7 +135,7 @@ def test_samples_of_a_killed_process_are_kept(tmp_path):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     runs.stepscope("recover", run)
-    assert lines(run)["Work.spins", "running"][2] > 5
+    assert lines(run)["Work.spins", "running"][2] > 10
 
 
 @pytest.mark.parametrize("depth", [1, 200])
@@ -156,7 +156,7 @@ def parts(self):
         yield 1
 
 Work.größe, Work.parts = größe, parts
-for _ in range(20):
+for _ in range(60):
     deeper({depth})
     train(1)
 """
@@ -166,7 +166,7 @@ for _ in range(20):
     stacks = [row["stack"].split(";") for row in runs.stack_samples(run) if row["stack"]]
     functions = [[frame.rsplit(": ", 1)[1] for frame in stack] for stack in stacks]
     deep = [stack for stack in functions if stack[0] == "parts"]
-    assert len(deep) > 5
+    assert len(deep) > 10
     assert all(stack == ["parts", "größe", *["deeper"] * (depth + 1), "<module>"] for stack in deep)
     # Two lines of the generator take its time.
     at = program[: program.index("    while time.perf_counter() < until:\n        yield 1")].count("\n") + 1
