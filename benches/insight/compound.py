@@ -6,7 +6,7 @@ import time
 import torch
 from torch.utils.data import DataLoader
 
-from .devices import Model
+from .device_model import Model
 from .input import Samples, learner
 from .machine import COMMUNICATION_STREAM, STREAM
 from .models import perceptron, samples, train

@@ -18,6 +18,7 @@ FILES = (
     "ranks",
     "hangs",
     "devices",
+    "launches",
     "gpu",
     "compound",
     "controls",

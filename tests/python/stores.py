@@ -15,10 +15,17 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import runs
+
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 # A proxy for the world outside knows nothing of servers here.
 HERE = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 CREDENTIALS = {**HERE, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+
+
+def variables(address, **more):
+    """The environment of a command that asks the S3 server at an address."""
+    return runs.environment(**CREDENTIALS, AWS_ENDPOINT_URL=address, AWS_EC2_METADATA_DISABLED="true", **more)
 
 
 @contextlib.contextmanager

@@ -1,11 +1,9 @@
 """Runs and traces in object stores: the same answers as from disk, few requests, and a clear word where something fails."""
 
 import json
-import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,12 +12,12 @@ from urllib.parse import unquote
 import pytest
 import runs
 import stores
+from stores import variables
 from test_view import ask
 
 boto3 = pytest.importorskip("boto3")
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "gpu"
 DDP = FIXTURES.parent / "ddp-cpu"
-SQL = os.environ.get("STEPSCOPE_SQL", "")
 RUN, TRACE = FIXTURES / "streams" / "run", FIXTURES / "streams" / "torch.json.gz"
 
 
@@ -54,10 +52,6 @@ def ranks(folder, count=2):
         about = {"distributedInfo": {"rank": rank, "world_size": count}, "baseTimeNanoseconds": 0}
         path.write_text(json.dumps({**about, "traceEvents": events}))
         yield path
-
-
-def variables(address, **more):
-    return runs.environment(**stores.CREDENTIALS, AWS_ENDPOINT_URL=address, AWS_EC2_METADATA_DISABLED="true", **more)
 
 
 def table(path, env, analysis="operators"):
@@ -275,46 +269,6 @@ def test_exports_go_to_stores(s3, tmp_path, name):
     if name != "tables/":
         told = runs.run(runs.COMMAND, "convert", RUN, "-o", f"s3://runs/exports/{name}", env=env)
         assert told.returncode == 1 and "--force" in told.stderr
-
-
-@pytest.mark.skipif(not SQL, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
-def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, tmp_path):
-    address, _ = s3
-    runs.stepscope("convert", RUN, "-o", "s3://runs/asked/", env=variables(address))
-    query = "select name, count(*) as n, sum(dur_ns) as ns from slice group by name order by name"
-    answer = runs.stepscope("sql", RUN, query, "--json", env=runs.environment(STEPSCOPE_SQL=SQL)).stdout
-    expected = json.loads(answer)["rows"]
-    with stores.proxy(address) as proxy:
-        env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0, XDG_CACHE_HOME=tmp_path, STEPSCOPE_SQL=SQL)
-        proxy.fault = lambda request: 403 if "kernel/" in unquote(request["path"]) and request["range"] else None
-        told = runs.run(runs.COMMAND, "sql", "s3://runs/asked", query, env=env)
-        assert told.returncode == 1 and "s3://runs denies access" in told.stderr and "/kernel/rank-0" in told.stderr
-        proxy.fault = lambda request: None
-        for reads in (True, False):
-            proxy.requests.clear()
-            asked = runs.stepscope("sql", "s3://runs/asked", query, "--json", env=env).stdout
-            assert json.loads(asked)["rows"] == expected and expected
-            assert any(".parquet" in request["path"] for request in proxy.requests if request["range"]) is reads
-
-
-@pytest.mark.skipif(not SQL, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
-def test_answers_of_sql_go_to_stores(s3, tmp_path):
-    address, client = s3
-    subprocess.run(["cp", "-r", RUN, tmp_path], check=True)
-    query = "select name, dur_ns from slice order by slice"
-    env = variables(address, STEPSCOPE_SQL=SQL)
-    runs.stepscope("sql", tmp_path / RUN.name, query, "--parquet", "s3://runs/answers/all.parquet", env=env)
-    runs.stepscope("sql", tmp_path / RUN.name, query, "--parquet", tmp_path / "here.parquet", env=env)
-    sent = client.get_object(Bucket="runs", Key="answers/all.parquet")["Body"].read()
-    assert sent == (tmp_path / "here.parquet").read_bytes()
-    wrong = ["sql", tmp_path / RUN.name, "select nam from op", "--parquet", "s3://runs/answers/wrong.parquet"]
-    told = runs.run(runs.COMMAND, *wrong, env=env)
-    assert told.returncode == 1 and "there is no column nam" in told.stderr
-    told = runs.run(runs.COMMAND, *wrong[:2], query, "--parquet", "s3://nowhere/a.parquet", env=env)
-    assert told.returncode == 1 and "s3://nowhere" in told.stderr
-    assert [found["Key"] for found in client.list_objects_v2(Bucket="runs", Prefix="answers/")["Contents"]] == [
-        "answers/all.parquet"
-    ]
 
 
 def test_a_web_server_gives_ranges_also_for_signed_addresses(tmp_path):

@@ -36,6 +36,7 @@ mod attention;
 mod barriers;
 mod batch_waits;
 mod blocking_output;
+mod cases;
 mod checkpoints;
 mod collections;
 mod comm_backend;

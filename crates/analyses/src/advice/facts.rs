@@ -1,6 +1,7 @@
 //! What rules judge by: the results of other analyses, each computed when a rule first asks for it.
 
 use super::batch_waits::{BatchWaits, batch_waits};
+use super::cases::Cases;
 use super::kernel_work::{KernelWork, kernel_work};
 use super::loops::{LEAST_STEPS, Loop, loops, median};
 use super::pauses::{Pause, Pauses, pauses};
@@ -23,8 +24,6 @@ use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Iteration, SliceId,
 
 /// Devices that work for less are not judged.
 const LEAST_WORK_NS: i64 = 1_000_000;
-/// What happens less often is no habit.
-const LEAST_CASES: i64 = 3;
 /// Less time is not worth a word, whatever share it is.
 pub(super) const LEAST_NS: i64 = 100_000;
 
@@ -385,38 +384,6 @@ pub(super) fn share(ns: i64, window_ns: i64, threshold_ratio: f64) -> Option<Adv
         window_ns: Some(window_ns),
         ..Advice::default()
     })
-}
-
-/// How often something happened and how long it took.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Cases {
-    pub(super) count: i64,
-    pub(super) total_ns: i64,
-    pub(super) longest_ns: i64,
-}
-
-impl Cases {
-    /// Those of some spans.
-    pub(super) fn of(spans: &[Span]) -> Self {
-        let mut cases = Self::default();
-        spans.iter().for_each(|span| cases.add(span.duration_ns()));
-        cases
-    }
-
-    pub(super) fn add(&mut self, ns: i64) {
-        self.count += 1;
-        self.total_ns = self.total_ns.saturating_add(ns);
-        self.longest_ns = self.longest_ns.max(ns);
-    }
-
-    /// Whether what a row says of them is a habit: they are several, and without the longest it would be worth a word as
-    /// well.
-    pub(super) fn are_habit(self, row: &Advice) -> bool {
-        let (measured_ns, window_ns) = (row.measured_ns.unwrap_or(0), row.window_ns.unwrap_or(0));
-        let left = i128::from(measured_ns) * i128::from(self.total_ns - self.longest_ns);
-        let left_ns = (left / i128::from(self.total_ns.max(1))) as i64;
-        self.count >= LEAST_CASES && share(left_ns, window_ns, row.threshold_ratio.unwrap_or(0.0)).is_some()
-    }
 }
 
 /// The same about a device's window.

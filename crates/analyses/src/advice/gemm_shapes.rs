@@ -1,6 +1,7 @@
 //! Matrix products have sizes that fit tensor cores badly.
 
-use super::facts::{Cases, Facts, share};
+use super::cases::Cases;
+use super::facts::{Facts, share};
 use super::kernel_work::{kernels_of, saved};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Rule};

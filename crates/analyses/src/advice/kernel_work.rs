@@ -1,7 +1,7 @@
 //! The computing kernels of a device as rules see them: which leave tensor cores unused, which could be part of others,
 //! which leave multiprocessors empty. One pass over device events.
 
-use super::facts::Cases;
+use super::cases::Cases;
 use super::{Advice, Place};
 use crate::AnalysisContext;
 use crate::flops::{Inputs, Precision};

@@ -1,6 +1,7 @@
 //! A device copies from or to memory that it cannot reach by itself, and does nothing else meanwhile.
 
-use super::facts::{Cases, Facts, gpu, share_of_device};
+use super::cases::Cases;
+use super::facts::{Facts, gpu, share_of_device};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::copies::{Copies, copies};

@@ -1,6 +1,6 @@
 //! The idle time of a device as rules see it: by cause, with what the host did in one long call set apart.
 
-use super::facts::Cases;
+use super::cases::Cases;
 use super::words::quoted;
 use super::{Advice, Place};
 use crate::AnalysisContext;

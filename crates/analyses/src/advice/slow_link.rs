@@ -1,6 +1,7 @@
 //! Copies between host and device are as slow as their link, which has fewer lanes, or a lower rate, than it could have.
 
-use super::facts::{Cases, Facts, gpu};
+use super::cases::Cases;
+use super::facts::{Facts, gpu};
 use super::loops::Loop;
 use super::quantities::Quantity;
 use super::words::counted;

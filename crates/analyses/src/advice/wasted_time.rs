@@ -1,6 +1,7 @@
 //! Operators take much longer on the device than the device would have to.
 
-use super::facts::{Cases, Facts, share};
+use super::cases::Cases;
+use super::facts::{Facts, share};
 use super::kernel_work::{kernels_of, saved};
 use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Rule};

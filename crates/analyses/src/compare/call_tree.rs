@@ -1,6 +1,6 @@
 //! What a step spends in each place of the tree of calls of two runs, down to the kernels.
 
-use super::side::Side;
+use super::side::{Side, runs_with};
 use crate::Outcome;
 use crate::call_tree::{CallTree, Own, places_by_path};
 use crate::mean_parts::means_of_sums;
@@ -155,11 +155,7 @@ pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
             depth: depths[at],
             name: Arc::clone(&node.name.0),
             kind: node.name.1,
-            runs: match own {
-                [Some(_), Some(_)] => "both",
-                [Some(_), None] => "a",
-                _ => "b",
-            },
+            runs: runs_with(own.map(|own| own.is_some())),
             a_count_per_step: count(0),
             b_count_per_step: count(1),
             times: [0, 1].map(|run| own[run].map(|_| times[run][at])),

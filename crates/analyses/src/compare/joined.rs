@@ -1,6 +1,6 @@
 //! Rows of one analysis of two runs: what has the same name is one row.
 
-use super::side::Side;
+use super::side::{Side, runs_with};
 use crate::groups::known;
 use crate::kernels::{self, Kernel};
 use crate::modules::{self, ModuleRow};
@@ -137,11 +137,7 @@ impl<'a, R> Pair<'a, R> {
         let has_changed = |at: &usize| names.iter().any(|name| change(name, *at).is_some_and(|by| by != 0));
         let main = (1..=measures.len()).find(has_changed);
         names.sort_by_key(|name| std::cmp::Reverse(main.and_then(|at| change(name, at)).map_or(0, i64::unsigned_abs)));
-        let runs = |name: &&str| match (a.contains_key(name), b.contains_key(name)) {
-            (true, true) => Some("both"),
-            (true, false) => Some("a"),
-            _ => Some("b"),
-        };
+        let runs = |name: &&str| Some(runs_with([&a, &b].map(|sums| sums.contains_key(name))));
         let each = |sums: &Sums<'_>, steps: i64| -> Vec<Option<f64>> {
             names.iter().map(|name| of(sums, name, 0).map(|count| count as f64 / steps as f64)).collect()
         };

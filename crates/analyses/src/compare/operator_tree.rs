@@ -1,7 +1,7 @@
 //! What a step spends in operators of two runs, by who calls them.
 
 use super::joined::by_step;
-use super::side::Side;
+use super::side::{Side, runs_with};
 use crate::context::Shared;
 use crate::joined::Joinable;
 use crate::op_tree::{NONE, OpTree};
@@ -155,11 +155,7 @@ pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
             parent: (node.parent != NONE).then(|| place[node.parent as usize]),
             depth: node.depth,
             name: Arc::clone(&node.name),
-            runs: match node.sums {
-                [Some(_), Some(_)] => "both",
-                [Some(_), None] => "a",
-                _ => "b",
-            },
+            runs: runs_with(node.sums.map(|sums| sums.is_some())),
             a_count_per_step: count(node, 0),
             b_count_per_step: count(node, 1),
             a_host_total_ns: a,

@@ -6,6 +6,15 @@ use serde::{Deserialize, Serialize};
 use stepscope_base::units::format_count;
 use stepscope_trace::{FindingCode, Findings, SliceKind, Trace};
 
+/// Which runs have something: what the column `runs` says.
+pub(super) fn runs_with([a, b]: [bool; 2]) -> &'static str {
+    match (a, b) {
+        (true, true) => "both",
+        (true, false) => "a",
+        _ => "b",
+    }
+}
+
 /// A run as it is compared.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
