@@ -17,6 +17,13 @@ RUN = Path(__file__).parents[1] / "fixtures" / "gpu" / "streams" / "run"
 pytestmark = pytest.mark.skipif(not SQL, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
 
 
+@pytest.fixture
+def run(tmp_path):
+    """A copy of a run, beside which tables may be kept."""
+    subprocess.run(["cp", "-r", RUN, tmp_path], check=True)
+    return tmp_path / RUN.name
+
+
 @pytest.fixture(scope="module")
 def s3():
     """A server with an empty bucket: its address, and a client of it."""
@@ -24,11 +31,11 @@ def s3():
         yield address, client
 
 
-def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, tmp_path):
+def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, run, tmp_path):
     address, _ = s3
-    runs.stepscope("convert", RUN, "-o", "s3://runs/asked/", env=variables(address))
+    runs.stepscope("convert", run, "-o", "s3://runs/asked/", env=variables(address))
     query = "select name, count(*) as n, sum(dur_ns) as ns from slice group by name order by name"
-    answer = runs.stepscope("sql", RUN, query, "--json", env=runs.environment(STEPSCOPE_SQL=SQL)).stdout
+    answer = runs.stepscope("sql", run, query, "--json", env=runs.environment(STEPSCOPE_SQL=SQL)).stdout
     expected = json.loads(answer)["rows"]
     with stores.proxy(address) as proxy:
         env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0, XDG_CACHE_HOME=tmp_path, STEPSCOPE_SQL=SQL)
@@ -43,16 +50,15 @@ def test_tables_in_a_store_are_asked_from_a_copy_that_is_kept(s3, tmp_path):
             assert any(".parquet" in request["path"] for request in proxy.requests if request["range"]) is reads
 
 
-def test_answers_of_sql_go_to_stores(s3, tmp_path):
+def test_answers_of_sql_go_to_stores(s3, run, tmp_path):
     address, client = s3
-    subprocess.run(["cp", "-r", RUN, tmp_path], check=True)
     query = "select name, dur_ns from slice order by slice"
     env = variables(address, STEPSCOPE_SQL=SQL)
-    runs.stepscope("sql", tmp_path / RUN.name, query, "--parquet", "s3://runs/answers/all.parquet", env=env)
-    runs.stepscope("sql", tmp_path / RUN.name, query, "--parquet", tmp_path / "here.parquet", env=env)
+    runs.stepscope("sql", run, query, "--parquet", "s3://runs/answers/all.parquet", env=env)
+    runs.stepscope("sql", run, query, "--parquet", tmp_path / "here.parquet", env=env)
     sent = client.get_object(Bucket="runs", Key="answers/all.parquet")["Body"].read()
     assert sent == (tmp_path / "here.parquet").read_bytes()
-    wrong = ["sql", tmp_path / RUN.name, "select nam from op", "--parquet", "s3://runs/answers/wrong.parquet"]
+    wrong = ["sql", run, "select nam from op", "--parquet", "s3://runs/answers/wrong.parquet"]
     told = runs.run(runs.COMMAND, *wrong, env=env)
     assert told.returncode == 1 and "there is no column nam" in told.stderr
     told = runs.run(runs.COMMAND, *wrong[:2], query, "--parquet", "s3://nowhere/a.parquet", env=env)
