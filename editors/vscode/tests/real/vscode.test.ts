@@ -62,6 +62,22 @@ async function viewerFrame(): Promise<Frame> {
   return find() as Frame;
 }
 
+/**
+ * Waits for a file beside the viewer, and for the cursor in this line of it. The editor says the line of what has the focus,
+ * which a click in a frame may take back later than the file is shown.
+ */
+async function besideAtLine(line: number): Promise<void> {
+  await expect.poll(() => page.locator(".editor-group-container").count()).toBe(2);
+  const place = page.getByRole("button", { name: new RegExp(`^Ln ${line}, Col 1`) });
+  const isThere = async () => {
+    await page.keyboard.press("Control+2");
+    return place.isVisible();
+  };
+  await expect.poll(isThere, { interval: 300 }).toBe(true);
+  // Beside it, and in no third place.
+  expect(await page.locator(".editor-group-container").count()).toBe(2);
+}
+
 /** The words behind lines: style sheets have them, not the text. */
 const wordsBehindLines = () =>
   page
@@ -91,9 +107,8 @@ test("a click on a frame of a stack opens the file beside the viewer at its line
   await frame.locator('tr[data-row="0"]').first().click();
   await frame.locator(".row-detail a", { hasText: "train.py:8" }).click();
   await page.getByRole("tab", { name: /^train.py/ }).waitFor();
-  await page.getByRole("button", { name: /^Ln 8, Col 1/ }).waitFor();
-  // Beside it: the viewer is there still.
-  expect(await page.locator(".editor-group-container").count()).toBe(2);
+  await besideAtLine(8);
+  // The viewer is there still.
   expect(await frame.locator("main h1").first().textContent()).toBe("Operators");
 });
 
@@ -107,11 +122,9 @@ test("of a file that is elsewhere where the viewer runs, a person is asked once"
   };
   await open(4);
   await page.locator(".quick-input-list").getByRole("option", { name: "train.py" }).click();
-  await page.getByRole("button", { name: /^Ln 4, Col 1/ }).waitFor();
+  await besideAtLine(4);
   await open(7);
-  await page.getByRole("button", { name: /^Ln 7, Col 1/ }).waitFor();
-  // In the same place, and not one more.
-  expect(await page.locator(".editor-group-container").count()).toBe(2);
+  await besideAtLine(7);
 });
 
 test("hot lines stand behind the code and above it, and are cleared", async () => {
