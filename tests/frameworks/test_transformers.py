@@ -24,6 +24,7 @@ def steps_of(run):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, start",
     [

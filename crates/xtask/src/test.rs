@@ -14,6 +14,7 @@ use crate::python_env::{PythonEnv, SERVERS_PYTHON};
 use crate::{child, tidy};
 pub(crate) use counts::Counts;
 use counts::{cargo_counts, pytest_counts};
+use std::num::NonZero;
 use std::process::Command;
 use std::time::Instant;
 use summary::{Row, State};
@@ -239,7 +240,7 @@ fn crate_names() -> Result<Vec<String>, String> {
 }
 
 fn python() -> Result<Outcome, String> {
-    let mut outcome = pytest(&PythonEnv::ready()?, "tests/python", "")?;
+    let mut outcome = pytest(&PythonEnv::ready()?, "tests/python", "", processors())?;
     if let Outcome::Built(tests) = &mut outcome {
         tests.command.env("STEPSCOPE_SQL", sql::built()?);
     }
@@ -248,32 +249,39 @@ fn python() -> Result<Outcome, String> {
 
 /// The tests that start no program, and take no ten seconds.
 fn python_in_process() -> Result<Outcome, String> {
-    pytest(&PythonEnv::ready()?, "tests/python", "not slow and not starts_programs")
+    pytest(&PythonEnv::ready()?, "tests/python", "not slow and not starts_programs", processors())
 }
 
 /// Jobs of frameworks that use PyTorch, and inference servers.
 fn frameworks() -> Result<Outcome, String> {
     let servers = PythonEnv::with_servers()?;
-    let mut outcome = pytest(&PythonEnv::with_frameworks()?, "tests/frameworks", "")?;
+    // Servers and clusters are waited for: one file more than there are processors runs at a time.
+    let mut outcome = pytest(&PythonEnv::with_frameworks()?, "tests/frameworks", "", processors() + 1)?;
     if let Outcome::Built(tests) = &mut outcome {
         tests.command.env(SERVERS_PYTHON, servers.program("python"));
     }
     Ok(outcome)
 }
 
-/// Runs the tests in a folder with these marks, all without any.
-fn pytest(environment: &PythonEnv, folder: &str, marks: &str) -> Result<Outcome, String> {
+/// The processors that this process may use.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Runs the tests in a folder with these marks, all without any. As many files run at a time as there are `processes`.
+fn pytest(environment: &PythonEnv, folder: &str, marks: &str, processes: usize) -> Result<Outcome, String> {
     if let Err(message) = environment.install_stepscope(&checks()?) {
         return Ok(Outcome::Done(single(Err(message))));
     }
     // As the Rust tests build it.
     child::run(cargo_checked("build")?.args(["--example", "threads"]))?;
-    // On all processors, each file on one of them: what a file records is recorded once for its tests.
+    let processes = format!("--numprocesses={processes}");
+    // Each file in one of them: what a file records is recorded once for its tests.
     let arguments = [
         "-m",
         "pytest",
         "--color=no",
-        "--numprocesses=auto",
+        &processes,
         "--dist=loadfile",
         "--no-loadscope-reorder",
         "--durations=25",
