@@ -185,3 +185,32 @@ def test_what_mpirun_is_told_already_stays(tmp_path, own, words, expected):
     environment = with_mpirun(tmp_path, text, OMPI_MCA_mca_base_env_list=own)
     told = runs.stepscope("record", "-o", tmp_path / "run", "--", "mpirun", *words, "true", env=environment)
     assert told.stdout == f"{expected}\n"
+
+
+@pytest.mark.parametrize(
+    "own, words, advice",
+    [
+        ("OF_USER", [], "add `;STEPSCOPE_RUN;STEPSCOPE_OPTIONS;PYTHONPATH` to OMPI_MCA_mca_base_env_list"),
+        (None, ["-x", "STEPSCOPE_RUN"], "add `-x STEPSCOPE_RUN -x STEPSCOPE_OPTIONS -x PYTHONPATH`"),
+        ("OF_USER;STEPSCOPE_RUN;STEPSCOPE_OPTIONS=a;PYTHONPATH", [], None),
+        (None, ["-x", "STEPSCOPE_RUN=b", "-x", "STEPSCOPE_OPTIONS", "-x", "PYTHONPATH"], None),
+        (None, [], None),
+    ],
+)
+def test_it_is_said_when_mpirun_does_not_take_the_recording_to_other_nodes(tmp_path, own, words, advice):
+    environment = with_mpirun(tmp_path, "#!/bin/sh\n", OMPI_MCA_mca_base_env_list=own)
+    told = runs.stepscope("record", "-o", tmp_path / "run", "--", "mpirun", *words, "true", env=environment)
+    warnings = [line for line in told.stderr.splitlines() if "other nodes" in line]
+    assert len(warnings) == (advice is not None)
+    assert not advice or warnings[0].endswith(advice)
+
+
+@pytest.mark.parametrize("name, is_reached", [("a run", False), ("run", True)])
+def test_it_is_said_when_deepspeed_does_not_take_the_recording_to_other_nodes(tmp_path, name, is_reached):
+    launcher = tmp_path / "deepspeed"
+    launcher.write_text('#!/bin/sh\necho "${DS_ENV_FILE:+reached}"\n')
+    launcher.chmod(0o755)
+    told = runs.stepscope("record", "-o", tmp_path / name, "--", launcher, env=runs.environment())
+    assert told.stdout == ("reached\n" if is_reached else "\n")
+    reason = "DeepSpeed's launcher cannot pass on STEPSCOPE_RUN, in whose value there is a space"
+    assert (reason in told.stderr) != is_reached

@@ -89,8 +89,11 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     let mut upload = upload.inspect_err(|_| run.discard())?;
     let mut environment = environment(run.path(), &package, &arguments.options);
     environment.extend(files::environment(&package, &arguments.options)?);
-    let (of_launchers, _file) = other_nodes::environment(command, &environment);
-    environment.extend(of_launchers);
+    let other_nodes = other_nodes::reach(command, &environment);
+    if let Some(warning) = &other_nodes.warning {
+        let _ = writeln!(anstream::stderr(), "{WARNING}stepscope:{WARNING:#} {warning}");
+    }
+    environment.extend(other_nodes.environment.iter().cloned());
     let keep = || run.keep();
     let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };
     let status = std::thread::scope(|scope| {
