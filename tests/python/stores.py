@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import hmac
 import http.client
+import json
 import re
 import socket
 import subprocess
@@ -28,14 +29,21 @@ def variables(address, **more):
     return runs.environment(**CREDENTIALS, AWS_ENDPOINT_URL=address, AWS_EC2_METADATA_DISABLED="true", **more)
 
 
+def table(path, env, analysis="operators"):
+    """The rows of an analysis of what is at a path or an address."""
+    return json.loads(runs.stepscope("analyze", analysis, path, "--json", env=env).stdout)["results"]
+
+
 @contextlib.contextmanager
-def served(handler, **members):
-    """A server on a port of its own: the server itself, with its address."""
+def served(handler, tls=None, **members):
+    """A server on a port of its own, behind what ``tls`` says: the server itself, with its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     for name, value in members.items():
         setattr(server, name, value)
-    server.address = f"http://127.0.0.1:{server.server_port}"
+    server.address = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
@@ -71,6 +79,9 @@ class ProxyHandler(Handler):
     def handle_any(self):
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         request = {"method": self.command, "path": self.path, "range": self.headers.get("Range")}
+        # Who asks: the name of the key, and the token that came with it.
+        by = re.search(r"Credential=([^/]+)/", self.headers.get("Authorization") or "")
+        request["by"] = by and (by[1], self.headers.get("X-Amz-Security-Token"))
         with self.server.lock:
             self.server.requests.append(request)
             fault = self.server.fault(request)
@@ -106,10 +117,10 @@ class ProxyHandler(Handler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any
 
 
-def proxy(upstream, rewrite=lambda path, headers: (path, headers)):
+def proxy(upstream, rewrite=lambda path, headers: (path, headers), tls=None):
     """A proxy before the server at ``upstream``, which does nothing until its ``fault`` says what."""
     members = {"upstream": upstream, "rewrite": rewrite, "requests": [], "lock": threading.Lock()}
-    return served(ProxyHandler, fault=lambda request: None, **members)
+    return served(ProxyHandler, tls, fault=lambda request: None, **members)
 
 
 def google(s3_address):

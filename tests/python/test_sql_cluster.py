@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import runs
+from certificates import certificates
 
 PROGRAM = os.environ.get("STEPSCOPE_SQL", "")
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -295,50 +296,6 @@ def test_workers_speak_tls(job, tmp_path):
         certificates(tmp_path / "other")
         said = fails(job, "select 1", *cluster(*names), "--tls-authority", tmp_path / "other" / "ca.pem")
         assert "no worker answers" in said and "certificate" in said
-
-
-def certificates(folder):
-    """A certificate for localhost, and that of who vouches for it."""
-
-    def openssl(*words):
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=test",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.pem",
-    )
-    openssl(
-        "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", "worker.key", "-out", "worker.csr"
-    )
-    openssl(
-        "x509",
-        "-req",
-        "-in",
-        "worker.csr",
-        "-CA",
-        "ca.pem",
-        "-CAkey",
-        "ca.key",
-        "-CAcreateserial",
-        "-days",
-        "2",
-        "-extfile",
-        "names",
-        "-out",
-        "worker.pem",
-    )
 
 
 def test_what_is_wrong_with_a_query_or_its_files_is_told(job, tmp_path):

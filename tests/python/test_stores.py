@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import socket
-import sys
 import threading
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 import runs
 import stores
-from stores import variables
+from stores import table, variables
 from test_view import ask
 
 boto3 = pytest.importorskip("boto3")
@@ -52,11 +51,6 @@ def ranks(folder, count=2):
         about = {"distributedInfo": {"rank": rank, "world_size": count}, "baseTimeNanoseconds": 0}
         path.write_text(json.dumps({**about, "traceEvents": events}))
         yield path
-
-
-def table(path, env, analysis="operators"):
-    told = runs.stepscope("analyze", analysis, path, "--json", env=env)
-    return json.loads(told.stdout)["results"]
 
 
 def fails(path, env):
@@ -349,54 +343,3 @@ def test_captures_that_were_not_closed_are_named(s3):
     found = {finding["code"]: finding for finding in report["findings"]}
     assert found["capture.in_store"]["examples"] == ["s3://runs/open/raw/4711-1.capture"]
     assert "capture.damaged_segment" not in found
-
-
-PROGRAM = "import sys, torch\nfor _ in range(3):\n    torch.ones(4) + 1\nsys.exit(int(sys.argv[1]))\n"
-
-
-def recorded(address, env, folder, *arguments, code=0):
-    command = [runs.COMMAND, "record", "-o", address, *arguments, "--", sys.executable, "-c", PROGRAM, code]
-    return runs.execute(*command, cwd=folder, env=env, code=code)
-
-
-def test_a_run_is_recorded_into_a_store(s3, tmp_path):
-    address, client = s3
-    env = variables(address)
-    told = recorded("s3://runs/recorded", env, tmp_path, code=3)
-    assert "sent to s3://runs/recorded" in told.stderr
-    assert [row["count"] for row in table("s3://runs/recorded", env) if row["name"] == "aten::add"] == [3]
-    again = runs.run(runs.COMMAND, "record", "-o", "s3://runs/recorded", "--", "true", cwd=tmp_path, env=env)
-    assert again.returncode == 1 and "this address already holds objects" in again.stderr
-    recorded("s3://runs/recorded", env, tmp_path, "--join")
-    assert [row["count"] for row in table("s3://runs/recorded", env) if row["name"] == "aten::add"] == [6]
-
-
-def test_a_store_that_refuses_is_told_before_the_job_runs(s3, tmp_path):
-    address, _ = s3
-    marker = tmp_path / "ran"
-    command = [runs.COMMAND, "record", "-o", "s3://other/run", "--", "touch", marker]
-    told = runs.run(*command, cwd=tmp_path, env=variables(address))
-    assert told.returncode == 1 and "there is no bucket or container s3://other" in told.stderr
-    assert not marker.exists() and not list(tmp_path.iterdir())
-
-
-def test_nothing_is_lost_when_the_store_is_away(s3, tmp_path):
-    address, _ = s3
-    env = variables(address)
-    with stores.proxy(address) as proxy:
-        away = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0)
-        proxy.fault = lambda request: 500
-        told = recorded("s3://runs/away", away, tmp_path)
-        assert "the run is kept here" in told.stderr and "stepscope upload" in told.stderr
-        (run,) = (tmp_path / "stepscope-runs").iterdir()
-        # It breaks off in the middle, and goes on.
-        answers = iter([None] * 2)
-        proxy.fault = lambda request: next(answers, 500) if request["method"] == "PUT" else None
-        broken = runs.run(runs.COMMAND, "upload", run, "s3://runs/away", env=away)
-        assert broken.returncode == 1 or "sent" in broken.stdout
-        proxy.fault = lambda request: None
-        runs.stepscope("upload", run, "s3://runs/away", env=away)
-        proxy.requests.clear()
-        assert "0 files" in runs.stepscope("upload", run, "s3://runs/away", env=away).stdout
-        assert len(proxy.requests) == 1, "one listing tells of all files"
-    assert table("s3://runs/away", env) == table(run, runs.environment())

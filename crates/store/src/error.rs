@@ -31,6 +31,17 @@ pub enum Fault {
     Other,
 }
 
+/// Parts of the addresses at which the clouds give keys to machines, containers and web identities.
+const GIVES_KEYS: [&str; 7] = [
+    "/latest/api/token",
+    "/meta-data/iam/security-credentials",
+    "//169.254.170.",
+    "AssumeRoleWithWebIdentity",
+    "/computeMetadata/",
+    "/metadata/identity/",
+    "/oauth2/",
+];
+
 /// What a store said, as [`io::Error`]s have it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", self.sentence())]
@@ -49,7 +60,12 @@ impl StoreError {
     }
 
     pub(crate) fn of(error: &object_store::Error, store: &str) -> Self {
-        Self::new(fault_of(error), store, in_short(&error.to_string()))
+        let text = error.to_string();
+        if GIVES_KEYS.iter().any(|part| text.contains(part)) {
+            let detail = format!("the service that gives them to this machine answers: {}", in_short(&text));
+            return Self::new(Fault::NoCredentials, store, detail);
+        }
+        Self::new(fault_of(error), store, in_short(&text))
     }
 
     /// What was said of `error`, when it is what a store said.
@@ -61,7 +77,8 @@ impl StoreError {
         let Self { fault, store, detail } = self;
         match fault {
             Fault::Address => format!("this is no address of an object: {detail}"),
-            Fault::NoCredentials => format!("there are no credentials for {store}"),
+            Fault::NoCredentials if detail.is_empty() => format!("there are no credentials for {store}"),
+            Fault::NoCredentials => format!("there are no credentials for {store}: {detail}"),
             Fault::Rejected => format!("{store} does not accept the credentials"),
             Fault::Denied => format!("{store} denies access"),
             Fault::NoBucket => format!("there is no bucket or container {store}"),

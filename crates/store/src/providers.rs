@@ -91,13 +91,16 @@ fn amazon(base: &str) -> io::Result<AmazonS3Builder> {
     let others = [
         "AWS_WEB_IDENTITY_TOKEN_FILE",
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        // Without the file that goes with it, it knows nothing of `AWS_CONTAINER_CREDENTIALS_FULL_URI`.
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
         "AWS_METADATA_ENDPOINT",
     ];
     if any_variable(&others) || profile.other_source().is_none() && is_instance("AWS_EC2_METADATA_DISABLED") {
         return Ok(builder);
     }
-    let detail = profile.other_source().unwrap_or_default();
+    let detail = profile.other_source().map_or_else(String::new, |source| {
+        format!("the profile has {source}, which is not followed; `aws configure export-credentials --format env` gives them")
+    });
     Err(StoreError::new(Fault::NoCredentials, base, detail).into())
 }
 
