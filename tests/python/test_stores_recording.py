@@ -1,6 +1,7 @@
 """Runs that are recorded into a store: sent while the job runs, resumed, and never lost when the store is away."""
 
 import sys
+import time
 
 import pytest
 import runs
@@ -65,3 +66,35 @@ def test_nothing_is_lost_when_the_store_is_away(s3, tmp_path):
         assert "0 files" in runs.stepscope("upload", run, "s3://runs/away", env=away).stdout
         assert len(proxy.requests) == 1, "one listing tells of all files"
     assert table("s3://runs/away", env) == table(run, runs.environment())
+
+
+CHILD = """
+import os, sys, time, torch
+child = os.fork()
+torch.ones(4) + 1
+if child:
+    os.waitpid(child, 0)
+    while not os.path.exists("go on"):
+        time.sleep(0.05)
+"""
+
+
+def test_what_a_process_recorded_is_sent_when_it_ends(s3, tmp_path):
+    address, client = s3
+    command = [runs.COMMAND, "record", "-o", "s3://runs/early", "--", sys.executable, "-c", CHILD]
+    with runs.started(*command, cwd=tmp_path, env=variables(address)) as job:
+        deadline = time.monotonic() + 300
+        while not (parts := keys(client, "early/", ".parquet")):
+            assert job.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        assert len(parts) == 1
+        (tmp_path / "go on").touch()
+        _, said = job.communicate(timeout=300)
+        assert job.returncode == 0, said
+    assert set(parts) < set(keys(client, "early/", ".parquet"))
+    assert [row["count"] for row in table("s3://runs/early", variables(address)) if row["name"] == "aten::add"] == [2]
+
+
+def keys(client, prefix, ending):
+    listed = client.list_objects_v2(Bucket="runs", Prefix=prefix).get("Contents", [])
+    return [entry["Key"] for entry in listed if entry["Key"].endswith(ending)]

@@ -71,6 +71,11 @@ impl Upload {
         Self { run: run.into(), to: to.into(), sent: BTreeSet::new(), bytes: 0, count: 0 }
     }
 
+    /// What is sent.
+    pub(crate) fn run(&self) -> &Path {
+        &self.run
+    }
+
     /// Where it goes.
     pub(crate) fn to(&self) -> &Path {
         &self.to

@@ -57,8 +57,8 @@ pub use stepscope_analyses::{
     catalogue,
 };
 pub use stepscope_import::{
-    Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, is_job,
-    recover, source_text,
+    Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, close_ended,
+    is_job, recover, source_text,
 };
 pub use stepscope_store::is_remote;
 pub use stepscope_trace::Trace;

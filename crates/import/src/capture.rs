@@ -124,9 +124,20 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
     stepscope_run::recover(path)
 }
 
-/// What could not be read is said by each who opens the run.
+/// As [`recover`], of the processes of a run that have ended while others record.
+///
+/// # Errors
+/// As [`recover`].
+pub fn close_ended(path: &Path) -> Result<(), RunError> {
+    carry_out(Compaction::of_ended(path)?, path)
+}
+
 fn compact(path: &Path) -> Result<(), RunError> {
-    let mut compaction = Compaction::begin(path)?;
+    carry_out(Compaction::begin(path)?, path)
+}
+
+/// What could not be read is said by each who opens the run.
+fn carry_out(mut compaction: Compaction, path: &Path) -> Result<(), RunError> {
     while let Some(mut ended) = compaction.next_ended()? {
         torch_session::merge_torch_sessions(path, &mut ended.capture, None);
         ended.compact()?;

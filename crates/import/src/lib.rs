@@ -30,7 +30,7 @@ mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{DEVICE_SESSION, RecordingRows, RunRanks, SliceRow, SliceSink, read_capture, recover};
+pub use capture::{DEVICE_SESSION, RecordingRows, RunRanks, SliceRow, SliceSink, close_ended, read_capture, recover};
 pub use error::ImportError;
 pub use parts::Parts;
 pub use progress::Progress;

@@ -57,6 +57,18 @@ impl Compaction {
         Ok(Self { run: run.into(), files: raw_captures_of(run)?.into_iter(), left: Recovered::default() })
     }
 
+    /// Of the captures whose processes have ended now: of the others the headers alone are read.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub fn of_ended(run: &Path) -> Result<Self, RunError> {
+        check(run)?;
+        let has_ended =
+            |file: &PathBuf| stepscope_capture::read_head(file).is_ok_and(|capture| capture.state != State::Running);
+        let files: Vec<PathBuf> = raw_captures_of(run)?.into_iter().filter(has_ended).collect();
+        Ok(Self { run: run.into(), files: files.into_iter(), left: Recovered::default() })
+    }
+
     /// The next capture of a process that has ended.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ pub(super) fn beside<'scope>(
     let work = move || {
         while ended.recv_timeout(LOOKED_AT) == Err(RecvTimeoutError::Timeout) {
             // What does not work now is tried again, and told at the end.
+            let _ = stepscope_engine::close_ended(upload.run());
             let _ = upload.send_closed();
         }
     };
