@@ -17,7 +17,7 @@ export const CLASSES = [
 
 export type ClassName = (typeof CLASSES)[number] | "idle";
 
-/** What tells neighbours apart without colour. */
+/** What makes neighbours differ without colour. */
 export type Texture = "plain" | "rising" | "falling" | "upright" | "level" | "dots" | "cross" | "dense";
 
 /** How a part of a breakdown looks and what it is called. */

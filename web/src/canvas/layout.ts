@@ -61,7 +61,7 @@ export interface KeyedGroup {
   readonly groups: readonly KeyedGroup[];
 }
 
-/** Gives every group a key made of names: two of one name at one place are told apart by a number. */
+/** Gives every group a key made of names: of two that have one name at one place, the second has a number behind it. */
 export function keyed(groups: readonly TimelineGroup[], above = "", path = ""): KeyedGroup[] {
   const seen = new Map<string, number>();
   return groups.map((group) => {

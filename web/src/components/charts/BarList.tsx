@@ -15,7 +15,7 @@ interface Props {
   readonly unit: Unit;
   readonly bars: readonly Bar[];
   readonly isDevice: boolean;
-  /** True where names are paths, whose ends tell them apart. */
+  /** True where names are paths, which differ at their ends. */
   readonly isPath?: boolean;
 }
 

@@ -147,5 +147,5 @@ const cut = (text: string, column: Column) => (isMiddleCut(column) ? <MiddleCut 
 /** Whether its texts are names, which begin and end alike as often. */
 const isMiddleCut = (column: Column): boolean => column.unit === "text" && !isPath(column) && !hasSentences(column);
 
-/** Whether its texts are told apart by their ends: paths of files and of modules. */
+/** Whether its texts differ at their ends: paths of files and of modules. */
 const isPath = ({ name }: Column): boolean => name === "file" || name === "path";

@@ -29,8 +29,8 @@ export default function Distributed() {
       {has?.collectives && <Hangs />}
       {isCompared && <WaitedFor />}
       <p class="dim">
-        Each rank as it recorded itself, side by side. The time of a collective has waiting for other ranks in it; which
-        ranks the others wait for is told apart in a table of its own.
+        Each rank as it recorded itself, side by side. The time of a collective has waiting for other ranks in it; a
+        table of its own says which ranks the others wait for.
       </p>
       {timeWindow.value && (
         <Empty>

@@ -2,7 +2,7 @@
 
 import type { Cell, Num, Row } from "../../api/types";
 
-/** Shades that are told apart. */
+/** Number of shades: more would look alike. */
 export const SHADES = 7;
 
 /** What shades compare: all steps on the map, or the ranks within each step. */

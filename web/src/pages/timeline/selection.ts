@@ -24,7 +24,7 @@ const FIRST_OF = 200;
 const MOST_ROWS = 100;
 
 export class Selection {
-  /** The slice that was selected last: tells apart slices for which the address has the same words. */
+  /** The slice that was selected last: which one is meant where the address has the same words for several. */
   private readonly picked = signal<Slice | null>(null);
   private readonly loaded = signal<SliceDetails | null>(null);
   /** Everything known of the selected slice; while it loads, of the one before. */
