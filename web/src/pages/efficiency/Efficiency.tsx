@@ -34,7 +34,7 @@ export default function Efficiency() {
         hidden={["fp64_tensor_flops_per_s", "fp64_flops_per_s", "int8_flops_per_s", "fp8_flops_per_s"]}
       />
       <Utilization devices={devices} />
-      <Roofline device={devices[0]} />
+      <Roofline devices={devices} />
       <Table
         analysis="copies"
         title="Copies"

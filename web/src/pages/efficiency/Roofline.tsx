@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
@@ -10,11 +11,22 @@ import { ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { formatCell } from "../../format/cell";
 import { clipped } from "../../format/printable";
-import { formatBytesPerS, formatLarge, formatPlain, formatRatio } from "../../format/units";
+import { formatBytesPerS, formatCount, formatLarge, formatPlain, formatRatio } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { param, selection } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { decadesOf, pointsOf, type RooflinePoint, roofsOf, shareOf } from "./roofline";
+import {
+  BOUNDS,
+  boundOf,
+  decadesOf,
+  type Product,
+  pointsOf,
+  productsOf,
+  type Roof,
+  type RooflinePoint,
+  roofsOf,
+  shareOf,
+} from "./roofline";
 
 const GROUPS = [
   ["name", "operator"],
@@ -29,10 +41,15 @@ const HEIGHT = 380;
 const LEFT = 74;
 const BOTTOM = 34;
 const TOP = 12;
-const RIGHT = 14;
+const RIGHT = 26;
+/** Room for the longest name of a roof. */
+const NAME_ROOM = 290;
 
 /** How near operators come to what the device could do: as a picture, and as a table. */
-export function Roofline({ device }: { device: Row | undefined }) {
+export function Roofline({ devices }: { devices: readonly Row[] }) {
+  const products = productsOf(devices);
+  const product = products.find(({ name }) => name === param("roofs")) ?? products[0];
+  const device = product?.device;
   const group = GROUPS.find(([name]) => name === param("group"))?.[0] ?? "name";
   const query = [["group_by", group === "name" ? null : group]] as const;
   const path = withQuery(runPath(runId.value, "analyses/roofline"), [
@@ -52,6 +69,15 @@ export function Roofline({ device }: { device: Row | undefined }) {
           Roofline <Definition analysis="roofline" />
         </h2>
         <Choices label="Group by" name="group" value={group} options={GROUPS} />
+        {product && products.length > 1 && (
+          <Choices label="Roofs of" name="roofs" value={product.name} options={products.map(optionOf)} />
+        )}
+        {products.length > 1 && (
+          <p class="dim">
+            The devices are of {products.length} products. An operator's point is of its work on all of them, and its
+            colour of the roofs of those that it ran on.
+          </p>
+        )}
         {points.length > 0 && device ? (
           <Picture points={points} device={device} />
         ) : (
@@ -77,6 +103,9 @@ export function Roofline({ device }: { device: Row | undefined }) {
   );
 }
 
+const optionOf = ({ name, count }: Product) =>
+  [name, `${clipped(name, 60)} (${formatCount(count)} ${count === 1 ? "device" : "devices"})`] as const;
+
 function Picture({ points, device }: { points: readonly RooflinePoint[]; device: Row }) {
   const [box, width] = useWidth<HTMLDivElement>();
   const pointed = usePointed();
@@ -91,12 +120,13 @@ function Picture({ points, device }: { points: readonly RooflinePoint[]; device:
   const most = Math.max(...points.map((point) => point.device_ns));
   const decades = ({ from, to }: { from: number; to: number }) =>
     Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at));
+  const ridgeOf = (roof: Roof) => Math.max(10 ** xs.from, bandwidth > 0 ? roof.flops_per_s / bandwidth : 0);
   // Where the slope of memory comes into the picture.
   const slope = bandwidth > 0 ? Math.max(10 ** xs.from, 10 ** ys.from / bandwidth) : 0;
   return (
     <Figure
       name="roofline"
-      title={<span>{String(device.name ?? "the device")}: operations per second and per byte</span>}
+      title={<span>{String(device.name ?? "A device without a known name")}: operations per second and per byte</span>}
     >
       <div ref={box}>
         <svg class="chart roofline" width={width} height={HEIGHT}>
@@ -121,26 +151,17 @@ function Picture({ points, device }: { points: readonly RooflinePoint[]; device:
             operations per byte →
           </text>
           {roofs.map((roof) => (
-            <g key={roof.words}>
-              <line
-                class="roof"
-                x1={x(Math.max(10 ** xs.from, bandwidth > 0 ? roof.flops_per_s / bandwidth : 0))}
-                x2={width - RIGHT}
-                y1={y(roof.flops_per_s)}
-                y2={y(roof.flops_per_s)}
-              />
-              <text class="tick" x={width - RIGHT - 4} y={y(roof.flops_per_s) - 4} text-anchor="end">
-                {roof.words}: {formatLarge(roof.flops_per_s)} operations/s
-              </text>
-            </g>
+            <line
+              key={roof.words}
+              class="roof"
+              x1={x(ridgeOf(roof))}
+              x2={width - RIGHT}
+              y1={y(roof.flops_per_s)}
+              y2={y(roof.flops_per_s)}
+            />
           ))}
           {bandwidth > 0 && top > 0 && (
-            <>
-              <line class="roof" x1={x(slope)} y1={y(slope * bandwidth)} x2={x(top / bandwidth)} y2={y(top)} />
-              <text class="tick" x={x(slope) + 8} y={y(slope * bandwidth) - 6}>
-                memory: {formatBytesPerS(bandwidth)}
-              </text>
-            </>
+            <line class="roof" x1={x(slope)} y1={y(slope * bandwidth)} x2={x(top / bandwidth)} y2={y(top)} />
           )}
           {points.map((point) => {
             const said = wordsOf(point);
@@ -150,7 +171,7 @@ function Picture({ points, device }: { points: readonly RooflinePoint[]; device:
             return (
               <a key={said} href={timelineSearch(point.name)} aria-label={said} onFocus={say} onPointerEnter={say}>
                 <circle
-                  class={`roofline-point ${point.row.bound === "compute" ? "class-compute" : "class-copy"}`}
+                  class={`roofline-point class-${boundOf(point.row).colour}`}
                   cx={x(point.x)}
                   cy={y(point.y)}
                   r={4 + 10 * Math.sqrt(point.device_ns / most)}
@@ -158,25 +179,41 @@ function Picture({ points, device }: { points: readonly RooflinePoint[]; device:
               </a>
             );
           })}
+          {roofs.map((roof) => (
+            <RoofName key={roof.words} x={x(ridgeOf(roof))} y={y(roof.flops_per_s)}>
+              {roof.words}: {formatLarge(roof.flops_per_s)} operations/s
+            </RoofName>
+          ))}
+          {bandwidth > 0 && top > 0 && (
+            <RoofName x={(x(slope) + x(top / bandwidth)) / 2} y={(y(slope * bandwidth) + y(top)) / 2}>
+              memory: {formatBytesPerS(bandwidth)}
+            </RoofName>
+          )}
         </svg>
         <Pointed words={pointed} hint="Point at an operator to read it; click to find its calls on the timeline." />
       </div>
       <ul class="legend">
-        <li>
-          <svg width="14" height="14" aria-hidden="true">
-            <circle class="class-compute" cx="7" cy="7" r="5" />
-          </svg>{" "}
-          bound by computing
-        </li>
-        <li>
-          <svg width="14" height="14" aria-hidden="true">
-            <circle class="class-copy" cx="7" cy="7" r="5" />
-          </svg>{" "}
-          bound by memory
-        </li>
+        {BOUNDS.filter((bound) => points.some(({ row }) => boundOf(row) === bound)).map(({ colour, words }) => (
+          <li key={colour}>
+            <svg width="14" height="14" aria-hidden="true">
+              <circle class={`class-${colour}`} cx="7" cy="7" r="5" />
+            </svg>{" "}
+            {words}
+          </li>
+        ))}
         <li class="dim">The larger a point, the more device time.</li>
       </ul>
     </Figure>
+  );
+}
+
+/** What a roof is called: at its left, where no point is, as long as there is room; else on it. */
+function RoofName({ x, y, children }: { x: number; y: number; children: ComponentChildren }) {
+  const isBeside = x - LEFT > NAME_ROOM;
+  return (
+    <text class="tick" x={isBeside ? x - 8 : x + 8} y={y - 5} text-anchor={isBeside ? "end" : "start"}>
+      {children}
+    </text>
   );
 }
 

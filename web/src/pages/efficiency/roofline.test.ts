@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decadesOf, pointsOf, roofsOf, shareOf } from "./roofline";
+import { boundOf, decadesOf, pointsOf, productsOf, roofsOf, shareOf } from "./roofline";
 
 test("points are rows of which operations and bytes are known, the most device time first", () => {
   const row = (name: string, flops_per_byte: number | null, device_ns: number) => ({
@@ -23,6 +23,22 @@ test("roofs are told once, the highest first", () => {
     fp8_flops_per_s: null,
   };
   expect(roofsOf(device).map(({ words }) => words)).toEqual(["16-bit floats", "32-bit floats in tensor cores"]);
+});
+
+test("what limits an operator is not known where no roof is", () => {
+  const colours = ["compute", "memory", null].map((bound) => boundOf({ bound }).colour);
+  expect(colours).toEqual(["compute", "copy", "other"]);
+});
+
+test("devices of one product have roofs once", () => {
+  const [first, second, third] = ["A100", "H100", "A100"].map((name, device) => ({ name, device }));
+  const products = productsOf([first, second, third, { name: null, device: 3 }].flatMap((device) => device ?? []));
+  expect(products.map(({ name, count, device }) => [name, count, device.device])).toEqual([
+    ["A100", 2, 0],
+    ["H100", 1, 1],
+    ["unnamed", 1, 3],
+  ]);
+  expect(productsOf([])).toEqual([]);
 });
 
 test("axes are whole decades", () => {

@@ -31,6 +31,16 @@ export function pointsOf(rows: readonly Row[]): RooflinePoint[] {
   return points.filter(({ x, y }) => x > 0 && y > 0).sort((one, other) => other.device_ns - one.device_ns);
 }
 
+/** What limits work at the roofline, as it is drawn and told. */
+export const BOUNDS = [
+  { bound: "compute", colour: "compute", words: "bound by computing" },
+  { bound: "memory", colour: "copy", words: "bound by memory" },
+  { bound: null, colour: "other", words: "not known: the device's peak rates are not" },
+] as const;
+
+export const boundOf = ({ bound }: Row): (typeof BOUNDS)[number] =>
+  BOUNDS.find((known) => known.bound === bound) ?? BOUNDS[2];
+
 const ROOFS = [
   ["fp8_flops_per_s", "8-bit floats"],
   ["fp16_flops_per_s", "16-bit floats"],
@@ -43,6 +53,25 @@ export function roofsOf(device: Row): Roof[] {
   const known = ROOFS.map(([column, words]) => ({ words, flops_per_s: Number(device[column] ?? 0) }));
   const roofs = known.filter(({ flops_per_s }) => flops_per_s > 0).sort((a, b) => b.flops_per_s - a.flops_per_s);
   return roofs.filter((roof, at) => roofs.findIndex((other) => other.flops_per_s === roof.flops_per_s) === at);
+}
+
+/** A product that the run has devices of. */
+export interface Product {
+  readonly name: string;
+  /** One of them: all have the same peak rates. */
+  readonly device: Row;
+  readonly count: number;
+}
+
+/** The products of which there are devices, in their order. What has no name is a product of its own. */
+export function productsOf(devices: readonly Row[]): Product[] {
+  const products = new Map<string, Product>();
+  for (const device of devices) {
+    const name = String(device.name ?? "unnamed");
+    const known = products.get(name);
+    products.set(name, { name, device: known?.device ?? device, count: (known?.count ?? 0) + 1 });
+  }
+  return [...products.values()];
 }
 
 /** From and to which power of ten an axis goes. */
