@@ -12,8 +12,9 @@ interface Props {
   readonly analysis: string;
   /** The column whose largest values are shown. */
   readonly by: string;
-  /** The column that names a row. */
+  /** The column that names a row, and what one without a name is. */
   readonly name: string;
+  readonly nameless?: string;
   readonly query?: Query;
   /** The part of the run, where it is not the one that was chosen for all pages. */
   readonly part?: Query;
@@ -32,8 +33,25 @@ export function topWords(shown: number, all: number, nouns: string, by: string):
   return shown < all ? `Top ${shown} of ${formatCount(all)} ${nouns} by ${by}` : `All ${shown} ${nouns} by ${by}`;
 }
 
+/** What bars are called: with their rank, where rows of several ranks stand below each other. */
+export function barNames(rows: readonly Row[], name: string, nameless: string): string[] {
+  const isOfRanks = new Set(rows.map((row) => row.rank)).size > 1;
+  return rows.map((row) => `${row[name] ?? nameless}${isOfRanks ? ` · rank ${row.rank}` : ""}`);
+}
+
 /** The rows with the largest values of a column, as bars. */
-export function TopBars({ analysis, by, name, query = [], part, count = 10, nouns, isDevice, linkOf }: Props) {
+export function TopBars({
+  analysis,
+  by,
+  name,
+  nameless = "–",
+  query = [],
+  part,
+  count = 10,
+  nouns,
+  isDevice,
+  linkOf,
+}: Props) {
   const path = withQuery(runPath(runId.value, `analyses/${analysis}`), [
     ...(part ?? selection.value),
     ...query,
@@ -44,8 +62,10 @@ export function TopBars({ analysis, by, name, query = [], part, count = 10, noun
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value) return <Loading />;
   const column = answer.value.columns.find((column) => column.name === by);
-  const bars = answer.value.results.map((row) => ({
-    name: String(row[name] ?? "–"),
+  const { results } = answer.value;
+  const names = barNames(results, name, nameless);
+  const bars = results.map((row, at) => ({
+    name: names[at] ?? nameless,
     value: row[by] ?? null,
     href: linkOf?.(row),
   }));

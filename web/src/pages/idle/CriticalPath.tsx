@@ -42,6 +42,7 @@ export function CriticalPath() {
         nouns="names"
         by="path_ns"
         name="name"
+        nameless="nothing was recorded"
         isDevice={false}
         linkOf={(row) => (typeof row.name === "string" ? timelineSearch(row.name) : undefined)}
       />
