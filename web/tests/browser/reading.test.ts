@@ -312,7 +312,7 @@ test("a tree of modules answers the pointer: the whole row is shaded, and a clic
   await close();
 });
 
-test("bars of files show the ends of their paths, which tell them apart", async () => {
+test("bars of files show the ends of their paths, at which they differ", async () => {
   const { page, close } = await open(browser, at(server.url, `source?run=${OF_LONG}`));
   await settled(page);
   const names = page.getByRole("region", { name: "Files", exact: true }).locator(".bar-name");
