@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
+import { at, IS_FIREFOX, launch, open, settled } from "./browser";
 import { CHECKOUT, type View, view } from "./stepscope";
 import { shownRows } from "./table";
 import { violations } from "./violations";
@@ -184,6 +184,15 @@ test("of many rows some are shown, and all can be saved", async () => {
   await page.goBack();
   await result(page).getByText("2,500 rows", { exact: true }).waitFor();
   await page.goForward();
+  await result(page).getByText("The first 1,000 rows; there are more.").waitFor();
+  await close();
+});
+
+// Firefox, as it is driven, asks for no other address than the page does.
+test.skipIf(IS_FIREFOX)("rows that are no longer there can be asked for again", async () => {
+  const { page, close } = await opened(place(POINTS));
+  await result(page).getByText("The first 1,000 rows; there are more.").waitFor();
+  const more = result(page).getByRole("button", { name: "Show 1,000 more" });
   await page.route("**/query/rows?**", (route) =>
     route.continue({
       url: route
@@ -276,7 +285,8 @@ test("names are completed by keys, and written by clicks", async () => {
   await close();
 });
 
-test.each(["light", "dark"] as const)("axe-core finds nothing, %s", async (colorScheme) => {
+// The process of Firefox that shows this page ends while axe-core looks at it.
+test.skipIf(IS_FIREFOX).each(["light", "dark"] as const)("axe-core finds nothing, %s", async (colorScheme) => {
   const { page, close } = await opened("query", { colorScheme });
   const check = async (what: string) => expect(await violations(page), what).toEqual([]);
   for (const table of await page.locator(".query-table > summary").all()) await table.click();
