@@ -9,6 +9,7 @@ import { RUN, TRACE } from "./inputs";
 import { served } from "./served";
 import { analyze, type View } from "./stepscope";
 import { canvas, selected } from "./timeline_page";
+import { violations } from "./violations";
 
 let browser: Browser;
 let server: View;
@@ -103,6 +104,42 @@ test("a piece of the critical path leads to its slice, by a click and by keys", 
   await expect.poll(() => hash().get("at")).toBe(String(next.slice_start_ns));
   await page.keyboard.press("b");
   await expect.poll(() => hash().get("at")).toBe(String(piece.slice_start_ns));
+  await close();
+});
+
+test("pieces of the critical path in a range are a table, which keys lead through and which marks what is selected", async () => {
+  const all = analyze("critical_path_pieces", TRACE).results;
+  const middle = Number(all[Math.floor(all.length / 2)]?.start_ns);
+  const [from, to] = [middle - 200_000, middle + 200_000];
+  const pieces = all.filter((row) => Number(row.end_ns) > from && Number(row.start_ns) < to);
+  const piece = pieces.find(({ name }) => name !== null);
+  if (!piece) throw new Error("no piece in the range has a slice");
+  const { page, close } = await open(browser, at(server.url, `timeline?range=${from}-${to}`));
+  await settled(page);
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByRole("combobox", { name: "Events" }).selectOption("pieces of the critical path");
+  const rows = page.locator("#timeline-panel tbody tr");
+  await expect.poll(() => rows.count()).toBe(pieces.length);
+  const shown = await rows.evaluateAll((all) =>
+    all.map((row) => [...row.querySelectorAll<HTMLElement>(".value")].map(({ title }) => title.replace(/\D/g, ""))),
+  );
+  expect(shown).toEqual(pieces.map((row) => [String(row.start_ns), String(row.path_ns)]));
+  expect(await rows.locator("th").allTextContents()).toEqual(
+    pieces.map(({ name }) => (name === null ? "nothing was recorded" : String(name).slice(0, 300))),
+  );
+  await rows.getByRole("button").first().focus();
+  await page.keyboard.press("Enter");
+  const hash = () => new URLSearchParams(new URL(page.url()).hash.split("?")[1]);
+  await expect.poll(() => hash().get("at")).toBe(String(piece.slice_start_ns));
+  const marked = page.locator("#timeline-panel tr[aria-current=true] th");
+  await expect.poll(() => marked.first().textContent()).toBe(String(piece.name).slice(0, 300));
+  await expect
+    .poll(() => marked.count())
+    .toBe(
+      pieces.filter(({ name, slice_start_ns }) => name === piece.name && slice_start_ns === piece.slice_start_ns)
+        .length,
+    );
+  expect(await violations(page)).toEqual([]);
   await close();
 });
 

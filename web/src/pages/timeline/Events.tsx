@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
+import type { RangeOfRows } from "../../canvas/scene";
 import type { Span } from "../../canvas/view";
 import { Choices } from "../../components/Choices";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
@@ -10,15 +11,36 @@ import { param } from "../../state/route";
 import { formatSpan } from "../../state/timeline_params";
 import type { TimelineController } from "./controller";
 import { EVENT_ORDERS, eventRows, type Events as Known, MOST_EVENTS, ordered, withNext } from "./events";
+import { PathEvents } from "./PathEvents";
 import { SliceTable } from "./SliceTable";
 
 /** Events on one page of the table. */
 const PAGE = 500;
 
+const PATH_EVENTS = "path";
+const KINDS = [
+  ["slices", "slices and samples"],
+  [PATH_EVENTS, "pieces of the critical path"],
+] as const;
+
 /** Every event that lies in the selected range, each with the way to it. */
 export function Events({ controller }: { controller: TimelineController }) {
   const range = controller.range.value;
   if (!range) return <Empty>No range is selected: drag over the ruler, or over rows.</Empty>;
+  const { pathRows } = controller;
+  const isOfPath = range.rows.length > 0 && range.rows.every((row) => pathRows.has(row));
+  const isPath = isOfPath || (pathRows.size > 0 && param("of") === PATH_EVENTS);
+  return (
+    <>
+      {pathRows.size > 0 && !isOfPath && (
+        <Choices label="Events" name="of" value={isPath ? PATH_EVENTS : "slices"} options={KINDS} />
+      )}
+      {isPath ? <PathEvents controller={controller} range={range} /> : <SliceEvents {...{ controller, range }} />}
+    </>
+  );
+}
+
+function SliceEvents({ controller, range }: { controller: TimelineController; range: RangeOfRows }) {
   const rows = eventRows(controller.rows, range.rows);
   if (rows.length === 0) return <Empty>The range is of no row of slices.</Empty>;
   // Nothing of one range stays when there is another.

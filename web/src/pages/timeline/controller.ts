@@ -23,7 +23,7 @@ import { Rows } from "../../components/timeline-shared/rows";
 import { stepBands } from "../../components/timeline-shared/step_bands";
 import { showsCondensed } from "../../state/rank";
 import { param, setParams } from "../../state/route";
-import { formatSpan, formatTimeline, parseSpan } from "../../state/timeline_params";
+import { formatSpan, formatTimeline, parseSpan, type SliceLink } from "../../state/timeline_params";
 import { address } from "./address";
 import { followCommands, type PageActs } from "./commands";
 import { deviceSource, withDeviceRows } from "./device_rows";
@@ -50,6 +50,8 @@ export class TimelineController {
   });
   private timeline: Timeline | null = null;
   private readonly source: DataSource;
+  /** The rank of each row of a critical path. */
+  readonly pathRows: ReadonlyMap<number, number>;
   private readonly ranksWithPath: readonly number[];
   /** Where on the critical path the slice was found that was selected last. */
   private onPath: { readonly at_ns: number; readonly start_ns: number } | null = null;
@@ -63,6 +65,7 @@ export class TimelineController {
     const none = { groups: info.groups, devices: new Map(), ranks: new Map() };
     const made = showsCondensed.peek() ? none : withDeviceRows(info.groups);
     const { groups, ranks } = showsCondensed.peek() ? none : withPathRows(made.groups, made.devices.size);
+    this.pathRows = ranks;
     this.ranksWithPath = [...ranks.values()];
     this.source = pathSource(deviceSource(requests, made.devices), requests, ranks);
     this.rows = new Rows(
@@ -150,8 +153,7 @@ export class TimelineController {
         canvas.focus({ preventScroll: true });
         const link = hit && this.timeline?.item(hit)?.link;
         if (link) {
-          this.onPath = { at_ns: hit.start_ns, start_ns: link.start_ns };
-          this.selection.visitNamed(link);
+          this.visitPiece(hit.start_ns, link);
         } else if (hit === null || hit.slice === null) {
           this.clear();
           return;
@@ -184,9 +186,21 @@ export class TimelineController {
         announcement.value = way === "after" ? "the critical path ends here" : "the critical path begins here";
         return;
       }
-      this.onPath = { at_ns: piece.at_ns, start_ns: piece.link.start_ns };
-      this.selection.visitNamed(piece.link);
+      this.visitPiece(piece.at_ns, piece.link);
     });
+  }
+
+  /** Selects the slice of a piece of the critical path that begins at a moment. */
+  visitPiece(at_ns: number, link: SliceLink): void {
+    this.onPath = { at_ns, start_ns: link.start_ns };
+    this.selection.visitNamed(link);
+  }
+
+  /** The rank whose critical path is meant: that of the only row that a range is of, or the one that is shown; null for all. */
+  pathRank(rows: readonly number[]): number | null {
+    const ranks = new Set(rows.flatMap((row) => this.pathRows.get(row) ?? []));
+    const [only] = ranks.size === 1 ? ranks : this.ranksWithPath.length === 1 ? this.ranksWithPath : [];
+    return only ?? address.rank.value ?? null;
   }
 
   /** The rows that the sums of a range are of; none for all. */

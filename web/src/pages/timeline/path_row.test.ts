@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Envelope, Row } from "../../api/types";
 import type { TimelineGroup } from "../../canvas/model";
 import { CLASSES } from "../../classes";
-import { PATH, pathOf, piecesQuery, stepPaths, withPathRows } from "./path_row";
+import { linkOf, PATH, pathOf, piecesOfRange, piecesQuery, stepPaths, withPathRows } from "./path_row";
 
 const group = (
   kind: TimelineGroup["kind"],
@@ -97,4 +97,16 @@ test("buckets are a power of four wide, half a pixel to three of what is shown",
   ]);
   expect(query(null)).toEqual(["rank=2", "bucket_ms=1.048576", "sort=-start_ns", "limit=10000"]);
   expect(query({ start_ns: 5, end_ns: 10 })[1]).toBe("bucket_ms=0.000001");
+});
+
+test("a table asks for each piece of a range, and leads to slices where there are some", () => {
+  expect(piecesOfRange(3, { start_ns: 10.5, end_ns: 20.5 })).toEqual([
+    ["rank", 3],
+    ["where", "end_ns:gt:10"],
+    ["where", "start_ns:lt:21"],
+    ["sort", "-start_ns"],
+    ["limit", 1000],
+  ]);
+  expect(linkOf(piece(1, 10, 20, "aten::mm"))).toEqual({ start_ns: 9, rank: 3, name: "aten::mm" });
+  expect(linkOf(piece(1, 10, 20, null))).toBe(null);
 });

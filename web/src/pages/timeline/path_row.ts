@@ -127,10 +127,28 @@ function itemOf(row: Row, start_ns: number, end_ns: number): Item {
   const count = Number(row.pieces);
   const item = { start_ns, dur_ns: end_ns - start_ns, class: nth, ...(count > 1 && { count }) };
   const most = count > 1 ? `most of it ${words}, ${formatNs(Number(row.class_ns))}` : words;
-  if (row.name === null || row.slice_start_ns === null) return { ...item, name: most };
-  const name = String(row.name);
-  const link = { start_ns: Number(row.slice_start_ns), rank: Number(row.rank), name: clipped(name, NAME) };
-  return { ...item, name: `${most}: ${name}`, link };
+  const link = linkOf(row);
+  return link ? { ...item, name: `${most}: ${row.name}`, link } : { ...item, name: most };
+}
+
+/** The slice that a piece is of; null where nothing was recorded. */
+export function linkOf(row: Row): NonNullable<Item["link"]> | null {
+  if (row.name === null || row.slice_start_ns === null) return null;
+  return { start_ns: Number(row.slice_start_ns), rank: Number(row.rank), name: clipped(String(row.name), NAME) };
+}
+
+/** Pieces of a range in a table. */
+const LISTED = 1000;
+
+/** Each piece that lies in a range at least in part, of a rank or of all. */
+export function piecesOfRange(rank: number | null, { start_ns, end_ns }: Span) {
+  return [
+    ["rank", rank],
+    ["where", `end_ns:gt:${Math.floor(start_ns)}`],
+    ["where", `start_ns:lt:${Math.ceil(end_ns)}`],
+    ["sort", "-start_ns"],
+    ["limit", LISTED],
+  ] as const;
 }
 
 /** The first piece after a moment, or the last before it, that is of a slice; null where there is none. */
@@ -150,6 +168,6 @@ export async function pieceBeside(
     ["limit", 1],
   ] as const;
   const [row] = (await requests.analysis("critical_path_pieces", query, signal)).results;
-  const link = row && itemOf(row, 0, 0).link;
+  const link = row && linkOf(row);
   return link ? { at_ns: Number(row.start_ns), link } : null;
 }
