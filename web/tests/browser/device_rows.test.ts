@@ -27,10 +27,14 @@ async function hovered(page: Page, label: string, part = 0.5): Promise<string> {
   const row = await page.locator(".timeline-label", { hasText: label }).first().boundingBox();
   const box = await canvas(page).boundingBox();
   if (!row || !box) throw new Error("no such row");
-  await page.mouse.move(box.x + box.width * part - 3, row.y + row.height / 2);
-  await page.mouse.move(box.x + box.width * part, row.y + row.height / 2);
   const tip = page.locator(".timeline-tip");
-  await tip.waitFor();
+  const said = async () => {
+    await page.mouse.move(box.x + box.width * part - 3, row.y + row.height / 2);
+    await page.mouse.move(box.x + box.width * part, row.y + row.height / 2);
+    return tip.count();
+  };
+  // What the row is made of comes after the row, and says nothing to a pointer that rests.
+  await expect.poll(said, { timeout: 30_000 }).toBe(1);
   return (await tip.textContent()) ?? "";
 }
 
