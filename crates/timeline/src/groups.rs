@@ -27,6 +27,8 @@ pub enum RowKind {
     Slices,
     /// Samples of a thread's stack, each of which is a moment.
     Samples,
+    /// Frames of these stacks at one depth: neighbouring samples that share one are one block.
+    SampledFrames,
     /// Host ranges as they appear on a device.
     Projected,
     /// How busy the tracks of a group are.

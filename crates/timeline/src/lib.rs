@@ -17,6 +17,7 @@ mod lookup;
 mod overview;
 mod projections;
 mod row;
+mod sampled_frames;
 mod samples;
 mod search;
 mod slice_summary;

@@ -1,6 +1,5 @@
 //! What rows show, as a list: for those who cannot see the timeline.
 
-use crate::row::Content;
 use crate::timeline::within_reach;
 use crate::{RowId, SliceSummary, Timeline};
 use stepscope_base::Span;
@@ -12,7 +11,7 @@ impl Timeline {
         let window = within_reach(window);
         let mut found: Vec<(i64, SliceId)> = Vec::new();
         for row in rows {
-            let Some(Content::Items(items)) = self.rows.get(*row as usize).map(|row| &row.content) else { continue };
+            let Some(items) = self.rows.get(*row as usize).and_then(|row| row.content.items(trace)) else { continue };
             let from = items.first_from(trace, 0, window.start_ns);
             let is_inside = |at: &usize| items.get(trace, *at).end_ns() > window.start_ns;
             let before = from.checked_sub(1).filter(is_inside);

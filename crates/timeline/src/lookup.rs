@@ -1,22 +1,18 @@
 //! Single slices: the one at a place, its neighbours, the one that a link names.
 
 use crate::items::Items;
-use crate::row::Content;
 use crate::samples::{named_sample, sample_of};
 use crate::{RowId, Timeline};
 use stepscope_trace::{SliceId, Trace};
 
 impl Timeline {
-    fn items(&self, row: RowId) -> Option<&Items> {
-        match &self.rows.get(row as usize)?.content {
-            Content::Items(items) => Some(items),
-            Content::Density(_) | Content::Counter(_) => None,
-        }
+    fn items(&self, trace: &Trace, row: RowId) -> Option<&Items> {
+        self.rows.get(row as usize)?.content.items(trace)
     }
 
     /// The slice that a row shows at a moment; one of no duration only at its very begin.
     pub fn slice_at(&self, trace: &Trace, row: RowId, at_ns: i64) -> Option<SliceId> {
-        let items = self.items(row)?;
+        let items = self.items(trace, row)?;
         let after = items.first_from(trace, 0, at_ns.checked_add(1)?);
         let item = items.get(trace, after.checked_sub(1)?);
         (item.end_ns() > at_ns || item.start_ns == at_ns).then_some(item.slice).flatten()
@@ -24,14 +20,14 @@ impl Timeline {
 
     /// The slice that follows another one on a row.
     pub fn next_on_row(&self, trace: &Trace, row: RowId, slice: SliceId) -> Option<SliceId> {
-        let items = self.items(row)?;
+        let items = self.items(trace, row)?;
         let at = place_of(trace, items, slice)?;
         (at + 1 < items.len()).then(|| items.get(trace, at + 1).slice).flatten()
     }
 
     /// The slice before another one on a row.
     pub fn previous_on_row(&self, trace: &Trace, row: RowId, slice: SliceId) -> Option<SliceId> {
-        let items = self.items(row)?;
+        let items = self.items(trace, row)?;
         items.get(trace, place_of(trace, items, slice)?.checked_sub(1)?).slice
     }
 }

@@ -1,10 +1,12 @@
-//! Samples of stacks: a row for each thread that was sampled. A sample is a moment: it has no duration, and does not say
-//! how long anything takes. Among slices, it has a number behind those of all slices.
+//! Samples of stacks: a row for each thread that was sampled, and below it, while it is open, a row for each depth of the
+//! stacks. A sample is a moment: it has no duration, and does not say how long anything takes. Among slices, it has a number
+//! behind those of all slices.
 
 use crate::details::Frame;
 use crate::groups::{Group, GroupKind, RowKind};
 use crate::items::{Item, Items, Source};
 use crate::row::Content;
+use crate::sampled_frames::SampledFrames;
 use crate::{Class, Details, SliceSummary, Timeline};
 use stepscope_base::units::format_ns;
 use stepscope_base::{StringId, StringTable};
@@ -38,7 +40,7 @@ fn line_of(trace: &Trace, sample: &StackSample) -> StringId {
 }
 
 impl Timeline {
-    /// The row of a thread's samples; `None` without any.
+    /// The row of a thread's samples, and those of their frames; `None` without any.
     pub(crate) fn samples(&mut self, trace: &Trace, track: TrackId, name: &str, rank: u32) -> Option<Group> {
         let first = trace.stack_samples.partition_point(|sample| sample.track < track);
         let end = trace.stack_samples.partition_point(|sample| sample.track <= track);
@@ -58,7 +60,13 @@ impl Timeline {
         info.track = Some(track.0);
         self.sample_row[track.index()] = Some(info.id);
         group.rows.push(self.add(info, Content::Items(items)));
+        for (depth, (frames, blocks)) in SampledFrames::of_depths(trace, &(first..end)).into_iter().enumerate() {
+            let mut info = self.info(&group.name, RowKind::SampledFrames, rank, depth, blocks);
+            info.track = Some(track.0);
+            group.rows.push(self.add(info, Content::SampledFrames(frames)));
+        }
         group.summary = group.rows.first().map(|row| row.id);
+        group.is_open = false;
         Some(group)
     }
 
@@ -152,6 +160,27 @@ mod tests {
         let tiles = timeline.tiles(&trace, &[row], 20, 0, 1).expect("tiles");
         assert_eq!((&tiles.count[..], &tiles.busy_ns[..]), (&[4][..], &[0.0][..]));
         assert_eq!(rows(&Timeline::of(&drawn("rank 0 cpu 1 a"))), []);
+    }
+
+    #[test]
+    fn below_the_samples_are_their_frames_which_lead_to_a_sample() {
+        let trace = drawn(DRAWING);
+        let timeline = Timeline::of(&trace);
+        let group = &timeline.groups()[0].groups[0].groups[1];
+        let [samples, outer, inner] = &group.rows[..] else { panic!("stacks of two frames") };
+        assert_eq!((group.is_open, group.summary), (false, Some(samples.id)));
+        assert_eq!([outer.kind, inner.kind], [RowKind::SampledFrames; 2]);
+        assert_eq!([(outer.depth, outer.slices), (inner.depth, inner.slices)], [(0, 1), (1, 4)]);
+        let tiles = timeline.tiles(&trace, &[outer.id], 0, 0, 20).expect("tiles");
+        assert_eq!(tiles.names, ["main.py(1): main"]);
+        assert!(tiles.start_ns.iter().all(|start_ns| *start_ns == 1_000.0));
+        assert!(tiles.dur_ns.iter().all(|dur_ns| *dur_ns == 8_000.0));
+        let at = |row, at_ns| timeline.slice_at(&trace, row, at_ns);
+        let sample = |nth| Some(SliceId::from_index(trace.slices.len() + nth));
+        assert_eq!([at(outer.id, 1_000), at(outer.id, 8_999), at(outer.id, 9_001)], [sample(0), sample(0), None]);
+        assert_eq!([at(inner.id, 7_000), at(inner.id, 8_000)], [sample(2), None], "between samples nothing is known");
+        // They are no slices: sums have nothing of them.
+        assert_eq!(timeline.sums(&trace, &[outer.id], Span::new(0, 10_000), crate::SumBy::Name, 9).slices, 0);
     }
 
     #[test]

@@ -133,18 +133,18 @@ impl Writer<'_> {
     fn block(&mut self, row: RowId, begin_ns: i64, level: u8) {
         let before = self.tiles.start_ns.len();
         let (timeline, bin_ns) = (self.timeline, 1_i64 << level);
-        match &timeline.rows[row as usize].content {
-            Content::Items(items) => match items.overview.cells(level) {
+        let content = &timeline.rows[row as usize].content;
+        if let Some(items) = content.items(self.trace) {
+            match items.overview.cells(level) {
                 Some(cells) => self.cells(items, cells, begin_ns, bin_ns),
                 None => self.items(items, begin_ns, bin_ns),
-            },
-            Content::Density(rows) => {
-                for item in timeline.density(self.trace, rows, begin_ns, bin_ns, BINS) {
-                    let (busy_ns, drawn) = (item.dur_ns, Item { dur_ns: bin_ns, ..item });
-                    self.put(drawn, busy_ns, 0, 0);
-                }
             }
-            Content::Counter(_) => {}
+        }
+        if let Content::Density(rows) = content {
+            for item in timeline.density(self.trace, rows, begin_ns, bin_ns, BINS) {
+                let (busy_ns, drawn) = (item.dur_ns, Item { dur_ns: bin_ns, ..item });
+                self.put(drawn, busy_ns, 0, 0);
+            }
         }
         self.tiles.items_of_block.push((self.tiles.start_ns.len() - before) as u32);
     }

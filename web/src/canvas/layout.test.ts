@@ -146,3 +146,18 @@ test("a rank among many is one row that shows its devices, and open when it is t
   expect(lines(withGroup(alone, keyedRank, false))).toEqual([["Rank 3", "projected", 7]]);
   expect(lines(withGroup(withGroup(alone, keyedRank, false), keyedRank, true))).toEqual(open);
 });
+
+test("closed, sampled frames are the samples alone; open, each of their rows names the samples", () => {
+  const frames = [row(5, "main", 0, "sampled_frames"), row(6, "main", 1, "sampled_frames")];
+  const samples = { ...group("main · samples", "track", [row(4, "main", 0, "samples"), ...frames]), summary: 4 };
+  const [closed] = keyed([{ ...samples, is_open: false }]);
+  if (!closed) throw new Error("one group");
+  const lines = (shown: Shown) =>
+    layoutOf([closed], shown).lines.map((line) => [line.label, line.kind, line.row, line.isOpen, line.samples]);
+  expect(lines(SHOWN)).toEqual([["main · samples", "samples", 4, false, undefined]]);
+  expect(lines(withGroup(SHOWN, closed, true))).toEqual([
+    ["main · samples", "samples", 4, true, undefined],
+    ["", "sampled_frames", 5, null, 4],
+    ["", "sampled_frames", 6, null, 4],
+  ]);
+});

@@ -29,6 +29,8 @@ export interface Line {
   readonly kind: TimelineRow["kind"];
   readonly unit: string | null;
   readonly rank: number;
+  /** The row of the samples that frames are of. */
+  readonly samples?: number;
 }
 
 /** All lines, and where they are. */
@@ -118,13 +120,15 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
     const line = { ...base, key, label: group.name, isHeader: true, isOpen, row, kind };
     return [{ ...line, height: HEIGHTS.header }];
   }
-  const rows = group.rows.filter(({ kind }) => kind === "slices" || kind === "samples" || kind === "projected");
+  const rows = group.rows.filter(({ kind }) => kind !== "counter" && kind !== "density");
   const [first] = rows;
   if (!first) return [];
   const canOpen = rows.length > 1;
   if (!isOpen) {
     const row = canOpen && group.summary !== null ? group.summary : first.id;
-    const kind = canOpen && group.summary !== null ? ("density" as const) : first.kind;
+    // Of samples and their frames the samples stay.
+    const isDensity = canOpen && group.summary !== null && first.kind !== "samples";
+    const kind = isDensity ? ("density" as const) : first.kind;
     const line = { ...base, key, label: group.name, isHeader: false, isOpen: canOpen ? false : null, row, kind };
     return [{ ...line, height: HEIGHTS.track }];
   }
@@ -137,6 +141,7 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
     row: row.id,
     kind: row.kind,
     height: canOpen ? HEIGHTS.slices : HEIGHTS.track,
+    ...(row.kind === "sampled_frames" && { samples: first.id }),
   }));
 }
 

@@ -2,7 +2,7 @@
 
 import type { Span } from "./view";
 
-export type RowKind = "slices" | "samples" | "projected" | "density" | "counter";
+export type RowKind = "slices" | "samples" | "sampled_frames" | "projected" | "density" | "counter";
 
 export interface TimelineRow {
   readonly id: number;

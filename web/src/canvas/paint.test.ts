@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { encodeTiles, itemsOf, type Slices } from "../../tests/encode_tiles";
-import { opacityOf, StripPainter, stripeOf } from "./paint";
+import { opacityOf, paintRow, StripPainter, stripeOf } from "./paint";
 import { piecesOf } from "./pieces";
 import { decodeTiles, FLAG_SEVERAL, type Tile, tileSpan } from "./tile";
 import { Scale, type Span, tilesOf } from "./view";
@@ -191,6 +191,32 @@ test("moments are as wide and as opaque at every zoom, and several are one", () 
   expect(painted(100, 0)).toEqual([...mark(10, 1), ...mark(40, 2), ...mark(70, 4)]);
   // 10 ns are a pixel: three moments and a mark of two pixels each.
   expect(painted(1000, 0)).toEqual([...mark(1, 1), ...mark(4, 2), ...mark(7, 4)]);
+});
+
+test("frames of samples are pale between them, and their foot says where samples were taken", () => {
+  const view = { start_ns: 0, end_ns: 100 };
+  const piecesFor = (slices: readonly Slices[]) =>
+    piecesOf(() => decodeTiles(encodeTiles([itemsOf(slices, 0, 0)]))[0], view, 0);
+  const moments = [10, 30, 60, 90].map((start_ns) => ({ start_ns, dur_ns: 0, name: "1" }));
+  // A block of the first two samples, and one of the third; the fourth does not have a frame of this depth.
+  const blocks = [
+    { start_ns: 10, dur_ns: 20, name: "7" },
+    { start_ns: 60, dur_ns: 0, name: "8" },
+  ];
+  const painter = new StripPainter(100);
+  const samples = piecesFor(moments);
+  paintRow(painter, piecesFor(blocks), { kind: "sampled_frames", samples }, new Scale(view, 100), palette);
+  const out = new Uint32Array(200);
+  painter.finish(out, 0);
+  const shown = (line: number) => [...out.subarray(line * 100, line * 100 + 100)];
+  const places = (line: number, is: (alpha: number) => boolean) =>
+    shown(line).flatMap((pixel, x) => (is(pixel >>> 24) ? [x] : []));
+  const block = [...Array.from({ length: 21 }, (_, nth) => 10 + nth), 60, 61];
+  expect(places(0, (alpha) => alpha > 0 && alpha < 128)).toEqual(block);
+  expect(places(0, (alpha) => alpha >= 128)).toEqual([]);
+  expect(places(1, (alpha) => alpha === 255)).toEqual([10, 11, 30, 60, 61]);
+  expect(places(1, (alpha) => alpha > 0)).toEqual(block);
+  expect([10, 30, 60].map((x) => (shown(1)[x] ?? 0) & 0xffffff)).toEqual([7, 7, 8]);
 });
 
 test("an average is hatched: its stripes slant, repeat downwards, and take nothing of what is between them", () => {

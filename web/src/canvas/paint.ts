@@ -13,6 +13,9 @@ const EDGE_FROM_PX = 4;
 /** How wide a moment is drawn, in pixels. */
 const MOMENT_PX = 2;
 
+/** How much of a pixel is covered where a frame is between two samples that have it: nobody looked there. */
+const BETWEEN_SAMPLES = 0.2;
+
 /** How wide a stripe of a hatch is, and how opaque beside what is between stripes. */
 const STRIPE_PART = 1 / 3;
 const STRIPE_OPACITY = 0.7;
@@ -40,6 +43,7 @@ export class StripPainter {
   private readonly colour: Uint32Array;
   private readonly several: Uint8Array;
   private readonly edge: Uint8Array;
+  private readonly seen: Uint8Array;
 
   constructor(readonly width: number) {
     this.cover = new Float32Array(width);
@@ -47,6 +51,7 @@ export class StripPainter {
     this.colour = new Uint32Array(width);
     this.several = new Uint8Array(width);
     this.edge = new Uint8Array(width);
+    this.seen = new Uint8Array(width);
   }
 
   /** Forgets the row before. */
@@ -55,6 +60,7 @@ export class StripPainter {
     this.best.fill(0);
     this.several.fill(0);
     this.edge.fill(0);
+    this.seen.fill(0);
   }
 
   /** Adds what a tile says of the row. This is the innermost loop of a frame: it makes no objects and calls little. */
@@ -115,20 +121,21 @@ export class StripPainter {
   }
 
   /** Adds what a tile says of a row of moments: each is as wide at every zoom, since it has no duration. */
-  addMoments({ tile, from_ns, to_ns, begin_ns, isFirst }: Piece, scale: Scale, palette: Palette): void {
+  addMoments(piece: Piece, scale: Scale, palette: Palette): void {
+    const { tile } = piece;
     const colours = palette.coloursOf(tile);
-    const from = Math.max(from_ns, scale.view.start_ns - MOMENT_PX * scale.ns_per_px);
-    const to = Math.min(to_ns, scale.view.end_ns);
-    for (let at = firstEndingAfter(tile, from - 1); at < tile.length; at++) {
-      const start = tile.start_ns[at] as number;
-      if (start >= to) break;
-      if (start < begin_ns && !isFirst) continue;
-      const first = Math.floor(scale.x(start));
-      const end = Math.floor(scale.x(start + (tile.dur_ns[at] as number)));
-      const last = Math.min(Math.max(end, first + MOMENT_PX - 1), this.width - 1);
+    eachMoment(piece, scale, this.width, (first, last, at) => {
       const isSeveral = ((tile.flags[at] as number) & FLAG_SEVERAL) !== 0;
-      for (let x = Math.max(first, 0); x <= last; x++) this.pixel(x, 1, colours[at] as number, isSeveral);
-    }
+      for (let x = first; x <= last; x++) this.pixel(x, 1, colours[at] as number, isSeveral);
+    });
+  }
+
+  /** Makes what was added pale, and marks in its foot the moments at which it was seen. */
+  fade(samples: readonly Piece[], scale: Scale): void {
+    const { cover, several, seen, width } = this;
+    several.fill(0);
+    for (let x = 0; x < width; x++) if ((cover[x] as number) > 0) cover[x] = BETWEEN_SAMPLES;
+    for (const piece of samples) eachMoment(piece, scale, width, (first, last) => seen.fill(1, first, last + 1));
   }
 
   private pixel(x: number, part: number, colour: number, isSeveral: boolean): void {
@@ -142,10 +149,10 @@ export class StripPainter {
 
   /**
    * Writes the line, as ImageData has its pixels, at `at`, and behind it the line of the row's foot: where a pixel stands
-   * for several slices, its foot is half as opaque.
+   * for several slices, its foot is half as opaque, and where a sample was taken it is opaque.
    */
   finish(out: Uint32Array, at: number): void {
-    const { width, cover, colour, several, edge } = this;
+    const { width, cover, colour, several, edge, seen } = this;
     out.fill(0, at, at + 2 * width);
     for (let x = 0; x < width; x++) {
       const part = cover[x] as number;
@@ -153,7 +160,8 @@ export class StripPainter {
       const alpha = edge[x] === 1 ? opacityOf(part) >> 1 : opacityOf(part);
       const pixel = colour[x] as number;
       out[at + x] = (alpha << 24) | pixel;
-      out[at + width + x] = ((several[x] === 1 ? alpha >> 1 : alpha) << 24) | pixel;
+      const foot = several[x] === 1 ? alpha >> 1 : alpha;
+      out[at + width + x] = ((seen[x] === 1 ? 255 : foot) << 24) | pixel;
     }
   }
 
@@ -177,6 +185,42 @@ export class StripPainter {
       }
     }
   }
+}
+
+/** Calls `each` with the first and the last pixel of every moment of a piece, which has no duration and is seen at every zoom. */
+function eachMoment(
+  { tile, from_ns, to_ns, begin_ns, isFirst }: Piece,
+  scale: Scale,
+  width: number,
+  each: (first: number, last: number, at: number) => void,
+): void {
+  const from = Math.max(from_ns, scale.view.start_ns - MOMENT_PX * scale.ns_per_px);
+  const to = Math.min(to_ns, scale.view.end_ns);
+  for (let at = firstEndingAfter(tile, from - 1); at < tile.length; at++) {
+    const start = tile.start_ns[at] as number;
+    if (start >= to) break;
+    if (start < begin_ns && !isFirst) continue;
+    const first = Math.floor(scale.x(start));
+    const end = Math.floor(scale.x(start + (tile.dur_ns[at] as number)));
+    each(Math.max(first, 0), Math.min(Math.max(end, first + MOMENT_PX - 1), width - 1), at);
+  }
+}
+
+/** How a row is painted: as moments, as frames between moments, or as what lasts. */
+export function paintRow(
+  painter: StripPainter,
+  pieces: readonly Piece[],
+  { kind, samples }: { readonly kind: string; readonly samples: readonly Piece[] },
+  scale: Scale,
+  palette: Palette,
+): void {
+  painter.begin();
+  const areMoments = kind === "samples" || kind === "sampled_frames";
+  for (const piece of pieces) {
+    if (areMoments) painter.addMoments(piece, scale, palette);
+    else painter.add(piece, scale, palette);
+  }
+  if (kind === "sampled_frames") painter.fade(samples, scale);
 }
 
 /** How many pixels of each `period` are in a stripe. */

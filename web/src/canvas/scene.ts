@@ -60,6 +60,10 @@ export interface Scene {
   readonly emphasis: Emphasis;
 }
 
+/** The samples that the frames of a line are of. */
+export const samplesOf = ({ pieces }: Scene, { samples }: Line): readonly Piece[] =>
+  (samples === undefined ? undefined : pieces.get(samples)) ?? [];
+
 /** A line that is on the screen, and where. */
 export interface Placed {
   readonly line: Line;

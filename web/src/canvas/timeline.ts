@@ -190,7 +190,7 @@ export class Timeline {
 
   private paint(): void {
     const { data, emphasis, level, lines, motion, steps } = this;
-    const rows = rowsOf(lines, (line) => line.kind !== "counter");
+    const rows = drawnRows(lines);
     const { ratio } = this.surface;
     this.renderer.drawRows(this.frameOf(lines), lines, data.generation);
     const { span, hits, busy } = this;
@@ -203,7 +203,7 @@ export class Timeline {
   private frameOf(lines: readonly Placed[]): Frame {
     const { data, emphasis, level, motion, scale, steps, zero_ns } = this;
     const { width, height, ratio, pinnedBottom } = this.surface;
-    const rows = rowsOf(lines, (line) => line.kind !== "counter");
+    const rows = drawnRows(lines);
     const pieces = new Map(rows.map((row) => [row, data.pieces(row, motion.view, level)]));
     const { counters } = data;
     return { width, height, ratio, scale, level, pinnedBottom, pieces, counters, steps, zero_ns, emphasis };
@@ -239,6 +239,12 @@ export class Timeline {
 /** Rows that are drawn on such lines, each once. */
 function rowsOf(lines: readonly Placed[], isWanted: (line: Line) => boolean): number[] {
   return [...new Set(lines.flatMap(({ line }) => (line.row !== null && isWanted(line) ? [line.row] : [])))];
+}
+
+/** Rows that have tiles or items: also the samples of frames, which are marked on these. */
+function drawnRows(lines: readonly Placed[]): number[] {
+  const samples = lines.flatMap(({ line }) => line.samples ?? []);
+  return [...new Set([...rowsOf(lines, ({ kind }) => kind !== "counter"), ...samples])];
 }
 
 /** Rows of slices and of samples on the screen: for the list beside the canvas. */

@@ -2,6 +2,7 @@
 
 import { printable } from "../../format/printable";
 import { fitting, type Measure, shortName } from "../labels";
+import type { RowKind } from "../model";
 import type { Placed, Scene } from "../scene";
 import { FLAG_SEVERAL, firstEndingAfter } from "../tile";
 
@@ -13,6 +14,9 @@ const NAMES_MAX = 500;
 
 const PADDING_PX = 4;
 
+/** Rows whose items have names on them. */
+const NAMED: ReadonlySet<RowKind> = new Set(["slices", "projected", "sampled_frames"]);
+
 export function drawNames(scene: Scene, lines: readonly Placed[], measure: Measure): void {
   const { context, scale, width } = scene;
   context.font = scene.colours.theme.font;
@@ -20,7 +24,8 @@ export function drawNames(scene: Scene, lines: readonly Placed[], measure: Measu
   context.textAlign = "left";
   let drawn = 0;
   for (const { line, top } of lines) {
-    if (line.row === null || (line.kind !== "slices" && line.kind !== "projected")) continue;
+    if (line.row === null || !NAMED.has(line.kind)) continue;
+    const isPale = line.kind === "sampled_frames";
     const middle = top + (line.height - 1) / 2 + 0.5;
     for (const piece of scene.pieces.get(line.row) ?? []) {
       const { tile } = piece;
@@ -41,7 +46,7 @@ export function drawNames(scene: Scene, lines: readonly Placed[], measure: Measu
           measure,
         );
         if (!text) continue;
-        context.fillStyle = scene.colours.ink(tile, at);
+        context.fillStyle = isPale ? scene.colours.theme.text : scene.colours.ink(tile, at);
         context.fillText(text, left + PADDING_PX, middle);
         if (++drawn >= NAMES_MAX) return;
       }

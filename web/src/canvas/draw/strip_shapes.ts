@@ -1,8 +1,8 @@
 // Rows of slices as shapes, for files that are drawn at any size: what a pixel of the screen shows, its neighbours that show
 // the same in one shape.
 
-import { StripPainter } from "../paint";
-import type { Placed, Scene } from "../scene";
+import { paintRow, StripPainter } from "../paint";
+import { type Placed, type Scene, samplesOf } from "../scene";
 import { Scale } from "../view";
 import type { Pen } from "./pen";
 import { FOOT_PX, GAP_PX, HATCH_PX } from "./strips";
@@ -21,11 +21,7 @@ export function drawStripShapes(scene: Scene, lines: readonly Placed[]): void {
   for (const { line, top } of lines) {
     const pieces = line.row === null || line.kind === "counter" ? undefined : scene.pieces.get(line.row);
     if (!pieces) continue;
-    painter.begin();
-    for (const piece of pieces) {
-      if (line.kind === "samples") painter.addMoments(piece, scale, scene.colours);
-      else painter.add(piece, scale, scene.colours);
-    }
+    paintRow(painter, pieces, { kind: line.kind, samples: samplesOf(scene, line) }, scale, scene.colours);
     painter.finish(out, 0);
     const height = line.height - GAP_PX;
     const body = out.subarray(0, pixels);

@@ -1,9 +1,8 @@
 // Rows of slices: a line of pixels each, made once for what does not change, and drawn as high as the row is. Rows of
 // averages are a few lines with a hatch in them, drawn one below the other.
 
-import type { Line } from "../layout";
-import { StripPainter } from "../paint";
-import type { Placed, Scene } from "../scene";
+import { paintRow, StripPainter } from "../paint";
+import { type Placed, type Scene, samplesOf } from "../scene";
 import { Scale } from "../view";
 
 /** Room between rows, in CSS pixels. */
@@ -36,19 +35,16 @@ export class Strips {
     this.made = key;
     this.places.clear();
     this.period = Math.max(Math.round(HATCH_PX * scene.ratio), 2);
-    const rowsOf = (kind: Line["kind"]) => new Set(lines.flatMap(({ line }) => (line.kind === kind ? [line.row] : [])));
-    const [averages, moments] = [rowsOf("density"), rowsOf("samples")];
+    const known = new Map(lines.map(({ line }) => [line.row, line]));
     const { painter, image, context } = this.room(width, rows.length * this.period);
     const out = new Uint32Array(image.data.buffer);
     const scale = new Scale(scene.scale.view, width);
     let at = 0;
     for (const [row, pieces] of rows) {
-      painter.begin();
-      for (const piece of pieces) {
-        if (moments.has(row)) painter.addMoments(piece, scale, scene.colours);
-        else painter.add(piece, scale, scene.colours);
-      }
-      const isAverage = averages.has(row);
+      const line = known.get(row);
+      if (!line) continue;
+      paintRow(painter, pieces, { kind: line.kind, samples: samplesOf(scene, line) }, scale, scene.colours);
+      const isAverage = line.kind === "density";
       if (isAverage) painter.finishHatched(out, at * width, this.period);
       else painter.finish(out, at * width);
       this.places.set(row, { at, isAverage });

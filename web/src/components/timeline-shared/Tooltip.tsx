@@ -55,6 +55,7 @@ function HitWords({ hovered, detailsOf }: HitProps) {
   const { hit, line } = hovered;
   if (!hit) return null;
   if (line.kind === "samples") return <SampleWords hovered={hovered} detailsOf={detailsOf} />;
+  if (line.kind === "sampled_frames") return <FrameWords hovered={hovered} />;
   if (line.kind === "density") {
     const words = line.isHeader || !line.label ? "busy on average" : "busy";
     return (
@@ -133,6 +134,21 @@ function SampleWords({ hovered: { hit, line }, detailsOf }: HitProps) {
       </ol>
       {stack.length > FRAMES && <div class="dim">and {formatCount(stack.length - FRAMES)} callers</div>}
       {where}
+    </>
+  );
+}
+
+/** A frame that samples beside each other have: from when to when. */
+function FrameWords({ hovered: { hit, line } }: Pick<HitProps, "hovered">) {
+  if (!hit) return null;
+  const [from, to] = [hit.start_ns, hit.start_ns + hit.dur_ns].map((ns) => formatNs(Math.round(ns)));
+  const blocks = hit.isSeveral && <strong>{formatCount(hit.count)} blocks, among them </strong>;
+  return (
+    <>
+      {blocks}
+      <strong class="timeline-tip-name">{hit.name}</strong>
+      <div>{hit.dur_ns === 0 ? `in one sample, at ${from}` : `in the samples from ${from} to ${to}`}</div>
+      <div class="dim">what ran between samples is not known · {line.within}</div>
     </>
   );
 }

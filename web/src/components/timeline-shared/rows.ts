@@ -105,8 +105,7 @@ export class Rows {
     const closed = path?.filter((each) => !isOpenIn(this.shown.peek(), each)) ?? [];
     // Where ranks are a row each, a collective is seen there, beside those of the other ranks.
     if (closed[0]?.group.kind === "rank" && closed[0].group.rows.length > 0 && isCollective(slice)) return;
-    // A track of one row is drawn whether it is open or not.
-    const hidden = closed.filter(({ group }) => group.kind !== "track" || group.rows.length > 1);
+    const hidden = closed.filter(({ group }) => !isDrawnClosed(group));
     if (hidden.length === 0) return;
     this.change(hidden.reduce((shown, group) => withGroup(shown, group, true), this.shown.peek()));
   }
@@ -115,5 +114,9 @@ export class Rows {
     this.onChange({ open: [...open], shut: [...shut], pins: [...pins] });
   }
 }
+
+/** A track of one row is drawn whether it is open or not, and so are samples, of which only the frames are not. */
+const isDrawnClosed = ({ kind, rows: [first, second] }: TimelineGroup): boolean =>
+  kind === "track" && (second === undefined || first?.kind === "samples");
 
 const isCollective = (slice: Slice): boolean => slice.kind === "kernel" && slice.class === "communication";
