@@ -56,3 +56,27 @@ def crossed_collectives(job):
         else:
             distributed.barrier()
             distributed.all_reduce(values)
+
+
+@fault("job.hang", rank=1, ranks=2, steps=15, step_time=None, fails=True)
+def mismatched_shapes(job):
+    """One rank reduces a tensor of another size: the last batch of its data is a smaller one."""
+    width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
+    model, optimizer = learner(width)
+    batch = samples(64, width)
+    for step in job.steps():
+        train(model, optimizer, batch)
+        is_smaller = job.rank == 1 and step == at and not job.fixed
+        distributed.all_reduce(torch.zeros(48 if is_smaller else 64, width))
+
+
+@fault("job.hang", rank=1, ranks=2, steps=15, step_time=None, fails=True)
+def mismatched_types(job):
+    """One rank reduces as many numbers as the other, of another type."""
+    width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
+    model, optimizer = learner(width)
+    batch = samples(64, width)
+    for step in job.steps():
+        train(model, optimizer, batch)
+        is_other = job.rank == 1 and step == at and not job.fixed
+        distributed.all_reduce(torch.zeros(1000, dtype=torch.float64 if is_other else torch.float32))

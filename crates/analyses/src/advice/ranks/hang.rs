@@ -38,7 +38,12 @@ fn row(facts: &JobFacts, of_group: &[Hang]) -> Option<Advice> {
     let waited_for: Vec<&Hang> = of_group.iter().filter(|row| row.is_waited_for).collect();
     let waiting: Vec<&Hang> =
         of_group.iter().filter(|row| row.state == HangState::Entered && !row.is_waited_for).collect();
-    let (culprit, first) = (waited_for.first()?, waiting.iter().min_by_key(|row| row.since_ns)?);
+    let culprit = waited_for.first()?;
+    // Ranks that do not do the same never finish together, however soon the job ends by it: nothing has to be long.
+    let differs = culprit.state != HangState::NeverEntered;
+    let Some(first) = waiting.iter().min_by_key(|row| row.since_ns) else {
+        return differs.then(|| nobody_waits(trace, culprit));
+    };
     let since_ns = first.since_ns?;
     // Where clocks are not related, only the rank's own says for how long it waits.
     let is_comparable = |id: &SliceId| {
@@ -46,7 +51,7 @@ fn row(facts: &JobFacts, of_group: &[Hang]) -> Option<Advice> {
     };
     let end_ns = trace.slices.ids().filter(is_comparable).map(|id| trace.slices.span(id).end_ns).max()?;
     let waited_ns = end_ns - since_ns;
-    if !is_long(trace, waited_ns) {
+    if !differs && !is_long(trace, waited_ns) {
         return None;
     }
     let named = |rows: &[&Hang]| match rows {
@@ -59,7 +64,7 @@ fn row(facts: &JobFacts, of_group: &[Hang]) -> Option<Advice> {
     let (who, whom) = (named(&waiting), named(&waited_for));
     let wait = if waiting.len() == 1 { "waits" } else { "wait" };
     let name = first.name.as_deref().unwrap_or("collective");
-    let group = first.group.as_ref().map_or_else(String::new, |group| format!(" of group {group}"));
+    let group = of_group_words(first);
     let why = match culprit.state {
         HangState::NeverEntered => "which never entered it".to_string(),
         _ => format!("which does not do the same: {}", culprit.verdict),
@@ -80,6 +85,29 @@ fn row(facts: &JobFacts, of_group: &[Hang]) -> Option<Advice> {
         place: culprit.doing.map(|doing| Place::of(trace, doing)),
         ..Advice::default()
     })
+}
+
+/// The others have left it, as with an error that a rank had which got another number of bytes than it asked for.
+fn nobody_waits(trace: &Trace, culprit: &Hang) -> Advice {
+    let name = quoted(culprit.name.as_deref().unwrap_or("collective"));
+    Advice {
+        rank: Some(culprit.rank),
+        priority: Priority::High,
+        says: format!(
+            "The job hangs: in {name} {}{} rank {} does not do the same as the others, which have left it: {}.",
+            culprit.number,
+            of_group_words(culprit),
+            culprit.rank,
+            culprit.verdict
+        ),
+        count: Some(1),
+        place: culprit.doing.map(|doing| Place::of(trace, doing)),
+        ..Advice::default()
+    }
+}
+
+fn of_group_words(row: &Hang) -> String {
+    row.group.as_ref().map_or_else(String::new, |group| format!(" of group {group}"))
 }
 
 /// Whether ranks wait for longer than they do at times. Without steps, what did not end is all that there is to go by.
@@ -124,6 +152,43 @@ mod tests {
                 "- of - - high: The job hangs: ranks 0, 2 wait for 4.00 µs in `allreduce` 2 of group 0 for rank 1, which never entered it. It was last in `x`.",
             ],
         );
+    }
+
+    /// That job in steps that take as long as the wait; rank 1 has other elements in the last collective.
+    fn job_of_unlike_ranks(elements: i64, has_left: bool) -> Trace {
+        let mut trace = job(["CCCC", "CCCC", "CCCC"]);
+        trace.steps = drawn("rank 0 step 0011223344").steps;
+        for at in 0..trace.collectives.len() {
+            let slice = trace.collectives[at].slice;
+            let rank = trace.rank_of_track(trace.slices.track[slice.index()]);
+            let is_last = trace.slice_name(slice) == "C";
+            if rank == 1 && is_last {
+                trace.collectives[at].input_elements = Some(elements);
+            }
+            if rank != 1 && is_last && has_left {
+                trace.slices.is_unfinished[slice.index()] = false;
+            }
+        }
+        trace
+    }
+
+    #[test]
+    fn a_rank_that_does_not_do_the_same_need_not_be_waited_for_for_long() {
+        check(
+            &job_of_unlike_ranks(12, false),
+            "job.hang",
+            &[
+                "- of - - high: The job hangs: ranks 0, 2 wait for 4.00 µs in `allreduce` 2 of group 0 for rank 1, which does not do the same: has 12 elements in, not 10. It was last in `C`.",
+            ],
+        );
+        check(
+            &job_of_unlike_ranks(12, true),
+            "job.hang",
+            &[
+                "- of - - high: The job hangs: in `allreduce` 2 of group 0 rank 1 does not do the same as the others, which have left it: has 12 elements in, not 10.",
+            ],
+        );
+        check(&job_of_unlike_ranks(10, false), "job.hang", &[]);
     }
 
     #[test]
