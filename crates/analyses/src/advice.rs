@@ -75,6 +75,7 @@ mod lines;
 mod loader_workers;
 mod long_calls;
 mod loops;
+mod long_once;
 mod low_utilization;
 mod main_process_batches;
 mod memory_fragmentation;

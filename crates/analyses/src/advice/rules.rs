@@ -82,6 +82,7 @@ pub(super) const RULES: &[Rule] = &[
     cpu_steal::RULE,
     swapping::RULE,
     first_step::RULE,
+    long_once::RULE,
     memory_near_full::RULE,
     memory_fragmentation::RULE,
     memory_growth::RULE,

@@ -81,13 +81,19 @@ impl ReportCoverage {
             return None;
         }
         let judged = self.rules_judged;
-        Some(match self.rules_not_judged {
-            0 => format!("Nothing above 4 % to gain, by all {judged} rules."),
+        let by = match self.rules_not_judged {
+            0 => format!("all {judged} rules"),
             others => {
                 let rules = judged + others;
-                format!("Nothing above 4 % to gain, by the {judged} of {rules} rules that could be judged.")
+                format!("the {judged} of {rules} rules that could be judged")
             }
-        })
+        };
+        // What happens once is no habit, and may still be most of the time.
+        let once = advice.iter().find(|row| row.rule == RULE_OF_ONCE);
+        Some(once.map_or_else(
+            || format!("Nothing above 4 % to gain, by {by}."),
+            |once| format!("Nothing above 4 % to gain that happens more than once, by {by}. {}", once.says),
+        ))
     }
 }
 
@@ -95,6 +101,8 @@ impl ReportCoverage {
 pub(super) const WORTH_A_CHANGE: f64 = 0.04;
 /// The rule that says what runs outside of operators.
 const RULE_OF_OTHER: &str = "host.python";
+/// The rule that says what was long once.
+const RULE_OF_ONCE: &str = "step.once";
 /// Reasons that a sentence says.
 const REASONS_SAID: usize = 3;
 /// Of fewer steps nobody knows whether they are healthy.
@@ -155,6 +163,23 @@ mod tests {
             unnamed.verdict.iter().any(|sentence| sentence.starts_with("Nothing names what runs outside of operators"))
         );
         assert_eq!((unnamed.advice, unnamed.healthy), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_run_with_one_long_event_is_not_simply_healthy() {
+        let steps = "000111222333333333444555";
+        let long = report_of(&[("step", steps), ("cpu 1", "aa.aa.aa.aabbbbbbbaa.aa.")]);
+        // Where nothing names what runs outside of operators, no run is called healthy.
+        let named = report_of(&[("step", steps), ("cpu 1", "aaaaaaaaaaabbbbbbbaaaaaa")]);
+        assert_eq!(long.healthy, None);
+        let sentence = named.healthy.unwrap();
+        assert!(sentence.starts_with("Nothing above 4 % to gain that happens more than once, by the "), "{sentence}");
+        let event = " Step 3 takes 9.00 ms, 6.00 ms longer than the median of the 4 others behind the first: 25.0 % of all \
+                     steps. Most of it is in `b` (7.00 ms against 0 ns).";
+        assert!(sentence.ends_with(event), "{sentence}");
+        assert_eq!(named.verdict[0], sentence);
+        let alike = report_of(&[("step", "000111222333444555"), ("cpu 1", "aaaaaaaaaaaaaaaaaa")]).healthy.unwrap();
+        assert!(alike.starts_with("Nothing above 4 % to gain, by the ") && alike.ends_with(" judged."), "{alike}");
     }
 
     #[test]
