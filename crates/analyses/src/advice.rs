@@ -51,6 +51,7 @@ mod dataloader;
 mod device_allocations;
 mod device_slowing;
 mod device_throttled;
+mod diffs;
 mod double_precision;
 mod evaluation;
 mod exposed_comm;
@@ -74,8 +75,8 @@ mod launch_bound;
 mod lines;
 mod loader_workers;
 mod long_calls;
-mod loops;
 mod long_once;
+mod loops;
 mod low_utilization;
 mod main_process_batches;
 mod memory_fragmentation;
@@ -177,17 +178,26 @@ columns! {
         /// What it would still save if everything that other advice names more exactly about the same time were
         /// gone. Absent when it is not known which time it is about.
         own_gain_ns: Option<i64> => Nanoseconds,
+        /// The least that is gained: 0 of an upper bound; of a forecast and of a lower bound what no other advice is about.
+        gain_low_ns => Nanoseconds = |row| row.gain_range().map(|(low_ns, _)| low_ns),
+        /// The most that is gained. Absent of a lower bound: how much more it is, is not known.
+        gain_high_ns => Nanoseconds = |row| row.gain_range().and_then(|(_, high_ns)| high_ns),
         /// The gain as a share of `window_ns`.
         gain_ratio => Ratio = Advice::gain_ratio,
         /// How the gain is estimated: forecasts are `removal` and `replay`; no less than it is gained by `floor`; no more
         /// by `bound`, `overlap`, `roofline`, `peak_rates` and `full_device`.
         gain_estimate => Text = |row| row.gain.map(|(_, estimate)| estimate),
+        /// The same in words: a forecast, a lower bound or an upper bound, and of what.
+        gain_method => Text = Advice::gain_method,
         /// The time that the gain and the measured time are parts of.
         window_ns: Option<i64> => Nanoseconds,
         /// What was measured, in one sentence with its numbers.
         says: String => Text,
         /// What to do about it.
         to_do => Text = Advice::to_do,
+        /// The change as a diff, where it is a mechanical one: lines that go begin with `-`, new ones with `+`, and `…` is
+        /// what the program has there. Absent where it takes thought.
+        diff => Text = Advice::diff,
         /// What would be seen if it were not so: try that before you change much.
         disproof => Text = Advice::disproof,
         /// The share that the rule measured.
@@ -237,6 +247,21 @@ impl Advice {
     /// What to do about it.
     pub fn to_do(&self) -> &'static str {
         self.rule.rule().map_or("", |rule| rule.to_do)
+    }
+
+    /// The change as a diff, where it is a mechanical one.
+    pub fn diff(&self) -> Option<&'static str> {
+        diffs::diff(self.rule.as_str())
+    }
+
+    /// The least and the most that is gained; the most is not known of a lower bound.
+    pub fn gain_range(&self) -> Option<(i64, Option<i64>)> {
+        self.gain.map(|(gain_ns, estimate)| estimate.range(gain_ns, self.own_gain_ns))
+    }
+
+    /// What the gain rests on.
+    pub fn gain_method(&self) -> Option<&'static str> {
+        self.gain.map(|(_, estimate)| estimate.method())
     }
 
     /// The analysis that has the numbers.

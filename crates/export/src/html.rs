@@ -91,12 +91,16 @@ fn advice(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
             1 => ", and once elsewhere".into(),
             others => format!(", and {others} times elsewhere"),
         };
-        let (priority, rule, gain) = (Escaped(row.priority), Escaped(row.rule), row.gain_sentence());
+        let (priority, rule, gain) = (Escaped(row.priority), Escaped(row.rule), Escaped(&row.gain_says));
         let (fault, disproof) = (Escaped(row.fault), with_code(row.disproof));
         let (says, to_do) = (with_code(&row.says), with_code(row.to_do));
+        let method = row.gain_method.map_or(String::new(), |method| format!("Gain by {}.<br>\n", Escaped(method)));
+        let line = |line: &str| Escaped(line).to_string();
+        let lines = row.diff.map(|diff| diff.lines().map(line).collect::<Vec<_>>().join("\n"));
+        let diff = lines.map_or("<br>\n".into(), |lines| format!("</small>\n<pre>{lines}</pre>\n<small>"));
         format!(
             "<li class=\"{priority}\"><b>{fault}</b>: {gain} <code>{rule}</code>{others}<br>\n{says}<br>\n\
-             <small>{to_do}<br>\nIt is not so if: {disproof}</small></li>\n"
+             <small>{to_do}{diff}{method}It is not so if: {disproof}</small></li>\n"
         )
     };
     let items: String = advice.iter().map(item).collect();

@@ -56,13 +56,18 @@ fn advice_markdown(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
     let mut text = format!("## Advice\n\nGains overlap: do not add them.{not_judged}\n\n");
     for row in advice {
         let (rule, says, to_do) = (code(row.rule), with_code(&row.says), with_code(row.to_do));
-        let gain = row.gain_sentence();
+        let gain = &row.gain_says;
+        let method = row.gain_method.map_or(String::new(), |method| format!(" Gain by {}.", escaped(method)));
         let (fault, disproof) = (escaped(row.fault), with_code(row.disproof));
         let _ = writeln!(
             text,
-            "- **{fault}**: {gain} ({}, {rule}). {says} {to_do} It is not so if: {disproof}",
+            "- **{fault}**: {gain} ({}, {rule}). {says} {to_do}{method} It is not so if: {disproof}",
             row.priority
         );
+        if let Some(diff) = row.diff {
+            let lines: String = diff.lines().map(|line| format!("  {line}\n")).collect();
+            let _ = write!(text, "\n  ```diff\n{lines}  ```\n\n");
+        }
     }
     text + "\n"
 }
@@ -164,6 +169,18 @@ mod tests {
         for wanted in ["# drawn", "## Where the time goes", "| idle |", "## Top operators", "## Top kernels", "| a |"] {
             assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn advice_has_its_method_and_its_diff() {
+        let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(125)).collect::<String>().repeat(8);
+        let run = OpenedRun::of(drawn(&format!("rank 0 stream 7 {}", row("CCCC..NN"))));
+        let mut report = report(&run, &Selection::default(), "RUN").unwrap();
+        assert!(!advice_markdown(&report.advice, &report.coverage).contains("```"));
+        report.advice[0].diff = Some("-a\n+b");
+        let text = advice_markdown(&report.advice, &report.coverage);
+        assert!(text.contains(" Gain by upper bound: communication hides "), "{text}");
+        assert!(text.contains("\n\n  ```diff\n  -a\n  +b\n  ```\n"), "{text}");
     }
 
     #[test]

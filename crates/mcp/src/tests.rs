@@ -43,6 +43,9 @@ fn report_with(text: &str) -> Report {
     (row.line, row.slice) = (Some(text.into()), Some(text.into()));
     (row.rank, row.device, row.others) = (Some(u32::MAX), Some(i64::MAX), usize::MAX / 100);
     (row.gain_ns, row.gain_ratio) = (Some(i64::MAX), Some(0.123_456_789_012_345_6));
+    (row.gain_low_ns, row.gain_high_ns, row.own_gain_ns) = (Some(i64::MAX), Some(i64::MAX), Some(0));
+    // As long as one is at most, with what JSON writes with two characters.
+    row.diff = Some(Box::leak("+\"\n".repeat(100).into_boxed_str()));
     row.to_do = Box::leak(text.to_string().into_boxed_str());
     report.advice = vec![row; 50];
     report.run.name = text.into();
@@ -84,10 +87,25 @@ fn a_verdict_has_the_answers_of_the_report_in_their_order() {
     let told: Vec<_> = answers.iter().map(|row| (row["id"].as_str(), row["gain_ns"].as_i64())).collect();
     let known: Vec<_> = report.advice.iter().map(|row| (Some(row.id.as_str()), row.gain_ns)).collect();
     assert_eq!(told, known);
+    let range: Vec<_> = answers.iter().map(|row| (row["gain_low_ns"].as_i64(), row["gain_high_ns"].as_i64())).collect();
+    assert_eq!(range, report.advice.iter().map(|row| (row.gain_low_ns, row.gain_high_ns)).collect::<Vec<_>>());
+    assert_eq!(range[0], (Some(0), report.advice[0].gain_ns), "an upper bound");
     assert_eq!(verdict["answers_total"], 2, "one rule of two ranks");
     assert_eq!(verdict["run"]["ranks"], 2);
     assert_eq!(verdict["coverage"]["rules_judged"], report.coverage.rules_judged);
     assert_eq!(verdict["coverage"]["explain"], "not_judged");
+}
+
+#[test]
+fn the_first_answer_has_the_change_where_it_is_mechanical() {
+    let mut report = report_of(&format!("rank 0 stream 7 {}", often("CCCCNNNN")));
+    let plain = parsed(&verdict::in_short(&report));
+    assert!(plain["answers"][0].get("diff").is_none(), "{plain}");
+    report.advice[0].diff = Some("-a\n+b");
+    report.advice.push(report.advice[0].clone());
+    let verdict = parsed(&verdict::in_short(&report));
+    assert_eq!(verdict["answers"][0]["diff"], "-a\n+b");
+    assert!(verdict["answers"][1]["fault"].is_string() && verdict["answers"][1].get("diff").is_none(), "{verdict}");
 }
 
 #[test]

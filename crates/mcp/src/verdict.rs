@@ -23,6 +23,8 @@ const LEVELS: [(usize, usize, usize); 9] = [
     (1, 2, 140),
     (1, 1, 40),
 ];
+/// Where texts are shorter, no diff is told.
+const BYTES_WITH_DIFF: usize = 140;
 /// Bytes of a name.
 const NAME_BYTES: usize = 80;
 
@@ -64,10 +66,17 @@ struct Answer {
     gain_ns: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     own_gain_ns: Option<i64>,
+    /// 0 of an upper bound.
+    gain_low_ns: Option<i64>,
+    /// Null of a lower bound.
+    gain_high_ns: Option<i64>,
     gain_ratio: Option<f64>,
     gain_estimate: Option<&'static str>,
     says: String,
     to_do: String,
+    /// Of the first answer alone; `explain` has those of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<&'static str>,
     disproof: String,
     evidence: &'static str,
     /// Rows of the same rule for other ranks and devices, with less to gain.
@@ -131,7 +140,7 @@ impl Verdict {
                 step_source: steps.map(|steps| steps.source),
             },
             says: report.verdict.iter().take(sentences).map(|sentence| cut(sentence, bytes)).collect(),
-            answers: report.advice.iter().take(answers).map(|row| Answer::of(row, bytes)).collect(),
+            answers: answers_of(&report.advice[..answers.min(report.advice.len())], bytes),
             answers_total: report.advice.iter().map(|row| row.others + 1).sum(),
             coverage: CoverageRow {
                 rules_judged: coverage.rules_judged,
@@ -143,6 +152,15 @@ impl Verdict {
             findings: Doubts::of(&report.findings),
         }
     }
+}
+
+/// Answers in short; the first with its diff, of which a part would be of no use.
+fn answers_of(rows: &[AdviceRow], bytes: usize) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = rows.iter().map(|row| Answer::of(row, bytes)).collect();
+    if let (Some(answer), Some(row)) = (answers.first_mut(), rows.first()) {
+        answer.diff = row.diff.filter(|_| bytes >= BYTES_WITH_DIFF);
+    }
+    answers
 }
 
 impl Answer {
@@ -158,10 +176,13 @@ impl Answer {
             slice: name(&row.slice),
             gain_ns: row.gain_ns,
             own_gain_ns: row.own_gain_ns.filter(|own_ns| Some(*own_ns) != row.gain_ns),
+            gain_low_ns: row.gain_low_ns,
+            gain_high_ns: row.gain_high_ns,
             gain_ratio: row.gain_ratio,
             gain_estimate: row.gain_estimate,
             says: cut(&row.says, bytes),
             to_do: cut(row.to_do, bytes),
+            diff: None,
             disproof: cut(row.disproof, bytes),
             evidence: row.evidence,
             others: row.others,

@@ -169,12 +169,18 @@ export interface Advice {
   readonly fault: string;
   readonly priority: "high" | "medium" | "low";
   readonly gain_ns: Num | null;
-  readonly own_gain_ns: Num | null;
-  readonly gain_ratio: number | null;
-  /** `about`, `at least` or `up to` so much; null where the gain is not known. */
-  readonly gain_words: string | null;
+  /** 0 of an upper bound. */
+  readonly gain_low_ns: Num | null;
+  /** Null of a lower bound. */
+  readonly gain_high_ns: Num | null;
+  /** The range of the gain with its share, as every report says it. */
+  readonly gain_says: string;
+  /** A forecast, a lower bound or an upper bound, and of what; null where the gain is not known. */
+  readonly gain_method: string | null;
   readonly says: string;
   readonly to_do: string;
+  /** The change, where it is mechanical. */
+  readonly diff: string | null;
   readonly disproof: string;
   readonly evidence: string;
   readonly start_ns: Num | null;

@@ -2,6 +2,7 @@ import type { Advice } from "../api/types";
 import { formatCount } from "../format/units";
 import { hrefOf } from "../state/route";
 import { Definition } from "./Definition";
+import { Diff } from "./Diff";
 import { Gain } from "./Gain";
 import { evidencePage, timelineAt } from "./links";
 import { analysisTitle } from "./vocabulary";
@@ -30,6 +31,8 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
             <p>
               <Words text={row.to_do} />
             </p>
+            <Diff text={row.diff} />
+            {row.gain_method !== null && <p class="dim">Gain by {row.gain_method}.</p>}
             <p class="dim">
               It is not so if: <Words text={row.disproof} />
             </p>

@@ -65,6 +65,31 @@ impl GainEstimate {
         }
     }
 
+    /// What the estimate rests on: a forecast, a lower bound or an upper one, and of what.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Removal => "forecast: what was measured goes away, and nothing comes in its place",
+            Self::Replay => "forecast: the steps are replayed with the change",
+            Self::Floor => "lower bound: what was measured goes away, with more that is not recorded",
+            Self::Bound => "upper bound: all that was measured",
+            Self::Overlap => "upper bound: communication hides under as much computing as there is",
+            Self::Roofline => "upper bound: operators reach what the device can do",
+            Self::PeakRates => "upper bound: kernels get faster as peak rates differ",
+            Self::FullDevice => "upper bound: kernels fill the device",
+        }
+    }
+
+    /// The least and the most that is gained where `gain_ns` is the estimate, of which no other advice is about `own_ns`. A
+    /// forecast is less where other advice is followed first; a lower bound has no most, and an upper bound no least but 0.
+    pub fn range(self, gain_ns: i64, own_ns: Option<i64>) -> (i64, Option<i64>) {
+        let own_ns = own_ns.map_or(gain_ns, |own_ns| own_ns.min(gain_ns));
+        match self {
+            Self::Removal | Self::Replay => (own_ns, Some(gain_ns)),
+            Self::Floor => (own_ns, None),
+            Self::Bound | Self::Overlap | Self::Roofline | Self::PeakRates | Self::FullDevice => (0, Some(gain_ns)),
+        }
+    }
+
     /// The estimate's name in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -76,6 +101,42 @@ impl GainEstimate {
             Self::PeakRates => "peak_rates",
             Self::FullDevice => "full_device",
             Self::Replay => "replay",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GainEstimate::{self, *};
+
+    const ALL: [GainEstimate; 8] = [Removal, Floor, Bound, Overlap, Roofline, PeakRates, FullDevice, Replay];
+
+    #[test]
+    fn a_forecast_is_a_range_and_a_bound_is_open_at_its_other_end() {
+        for (estimate, own_ns, range) in [
+            (Removal, None, (9, Some(9))),
+            (Removal, Some(4), (4, Some(9))),
+            (Replay, Some(12), (9, Some(9))),
+            (Floor, None, (9, None)),
+            (Floor, Some(4), (4, None)),
+            (Bound, None, (0, Some(9))),
+            (Overlap, Some(4), (0, Some(9))),
+        ] {
+            assert_eq!(estimate.range(9, own_ns), range, "{estimate:?}, {own_ns:?}");
+        }
+    }
+
+    #[test]
+    fn the_method_the_words_and_the_range_say_the_same() {
+        for estimate in ALL {
+            let kind = match estimate.range(9, None) {
+                (9, Some(9)) => ("about", "forecast"),
+                (9, None) => ("at least", "lower bound"),
+                (0, Some(9)) => ("up to", "upper bound"),
+                range => panic!("{estimate:?}: {range:?}"),
+            };
+            let (method, _) = estimate.method().split_once(": ").expect("a kind, and of what");
+            assert_eq!((estimate.words(), method), kind, "{estimate:?}");
         }
     }
 }

@@ -24,16 +24,26 @@ pub struct AdviceRow {
     pub gain_ns: Option<i64>,
     /// What it would still gain if all that other advice names more exactly were gone; none when that is not known.
     pub own_gain_ns: Option<i64>,
+    /// The least that is gained: 0 of an upper bound.
+    pub gain_low_ns: Option<i64>,
+    /// The most that is gained; none of a lower bound.
+    pub gain_high_ns: Option<i64>,
     /// `gain_ns` as a share of the window that the rule looks at.
     pub gain_ratio: Option<f64>,
     /// How the gain is estimated.
     pub gain_estimate: Option<&'static str>,
     /// What that means in a sentence: `about`, `at least` or `up to` so much.
     pub gain_words: Option<&'static str>,
+    /// What the gain rests on: a forecast, a lower or an upper bound, and of what.
+    pub gain_method: Option<&'static str>,
+    /// The range of the gain and its share, as every report says it.
+    pub gain_says: String,
     /// What is so, in one sentence with its numbers.
     pub says: String,
     /// What to do about it.
     pub to_do: &'static str,
+    /// The change as a diff, where it is a mechanical one.
+    pub diff: Option<&'static str>,
     /// What would be seen if it were not so.
     pub disproof: &'static str,
     /// The analysis that has the numbers.
@@ -49,18 +59,6 @@ pub struct AdviceRow {
 }
 
 impl AdviceRow {
-    /// `up to 356 ms, 33.9 %`, or `about` so much for a forecast, or `at least`; `210 ms to 356 ms, 33.9 %` where other
-    /// advice is about as much of it as can be seen in the numbers.
-    pub fn gain_sentence(&self) -> String {
-        let share = self.gain_ratio.map_or(String::new(), |ratio| format!(", {}", format_ratio(ratio)));
-        let is_part = |own_ns: &i64, ns: i64| *own_ns < ns && format_ns(*own_ns) != format_ns(ns);
-        let range = |ns: i64| match self.own_gain_ns.filter(|own_ns| is_part(own_ns, ns)) {
-            Some(own_ns) => format!("{} to {}{share}", format_ns(own_ns), format_ns(ns)),
-            None => format!("{} {}{share}", self.gain_words.unwrap_or_default(), format_ns(ns)),
-        };
-        self.gain_ns.map_or("gain not known".into(), range)
-    }
-
     /// The fault, where it is and what there is to gain, in one sentence. `is_named` where a person has to be told which
     /// rank it is about.
     pub fn answer(&self, is_named: bool) -> String {
@@ -68,7 +66,7 @@ impl AdviceRow {
         let place = self.line.clone().or_else(|| self.slice.as_ref().map(|slice| fit_name(slice, 60)));
         let at: Vec<String> = rank.into_iter().chain(place).collect();
         let at = if at.is_empty() { String::new() } else { format!(" ({})", at.join(", ")) };
-        format!("{}{at}: {} to gain.", self.fault, self.gain_sentence())
+        format!("{}{at}: {} to gain.", self.fault, self.gain_says)
     }
 
     /// `is_named` where a person has to be told which rank it is about.
@@ -83,11 +81,16 @@ impl AdviceRow {
             priority: row.priority.as_str(),
             gain_ns: row.gain.map(|(ns, _)| ns),
             own_gain_ns: row.own_gain_ns,
+            gain_low_ns: row.gain_range().map(|(low_ns, _)| low_ns),
+            gain_high_ns: row.gain_range().and_then(|(_, high_ns)| high_ns),
             gain_ratio: row.gain_ratio(),
             gain_estimate: row.gain.map(|(_, estimate)| estimate.as_str()),
             gain_words: row.gain.map(|(_, estimate)| estimate.words()),
+            gain_method: row.gain_method(),
+            gain_says: gain_says(row),
             says: rank.map_or_else(|| row.says.clone(), |rank| format!("Rank {rank}: {}", row.says)),
             to_do: row.to_do(),
+            diff: row.diff(),
             disproof: row.disproof(),
             evidence: row.evidence(),
             start_ns: row.place.as_ref().map(|place| place.start_ns),
@@ -119,6 +122,31 @@ impl AdviceRow {
     }
 }
 
+/// `about 356 ms, 33.9 %`, and `210 ms to 356 ms, 33.9 %` where other advice is about as much of it as can be seen in the
+/// numbers; `at least 210 ms, 20.0 %`; `up to 356 ms, 33.9 % (210 ms its own)`.
+fn gain_says(row: &Advice) -> String {
+    let (Some((gain_ns, estimate)), Some((low_ns, high_ns))) = (row.gain, row.gain_range()) else {
+        return "gain not known".into();
+    };
+    let share = |ns: i64| {
+        let ratio = row.gain_ratio().filter(|_| gain_ns > 0);
+        ratio.map_or(String::new(), |ratio| format!(", {}", format_ratio(ratio * ns as f64 / gain_ns as f64)))
+    };
+    let is_part = |part_ns: i64, of_ns: i64| part_ns < of_ns && format_ns(part_ns) != format_ns(of_ns);
+    let words = estimate.words();
+    match high_ns {
+        None => format!("{words} {}{}", format_ns(low_ns), share(low_ns)),
+        Some(high_ns) if low_ns > 0 && is_part(low_ns, high_ns) => {
+            format!("{} to {}{}", format_ns(low_ns), format_ns(high_ns), share(high_ns))
+        }
+        Some(high_ns) => {
+            let own_ns = row.own_gain_ns.filter(|own_ns| low_ns == 0 && is_part(*own_ns, high_ns));
+            let own = own_ns.map_or(String::new(), |own_ns| format!(" ({} its own)", format_ns(own_ns)));
+            format!("{words} {}{}{own}", format_ns(high_ns), share(high_ns))
+        }
+    }
+}
+
 /// Whether more than one rank is asked for.
 fn are_several(trace: &Trace, selection: &Selection) -> bool {
     trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank)).nth(1).is_some()
@@ -128,6 +156,7 @@ fn are_several(trace: &Trace, selection: &Selection) -> bool {
 mod tests {
     use super::*;
     use crate::Selection;
+    use stepscope_analyses::advice::GainEstimate;
     use stepscope_trace::drawn::drawn;
 
     #[test]
@@ -148,14 +177,38 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_looks_like_all_of_it_is_no_range() {
+    fn a_gain_is_a_range_with_its_kind() {
+        let row = |estimate, own_gain_ns| Advice {
+            gain: Some((4_000_000, estimate)),
+            window_ns: Some(8_000_000),
+            own_gain_ns,
+            ..Advice::default()
+        };
+        for (estimate, own_ns, said) in [
+            (GainEstimate::Removal, None, "about 4.00 ms, 50.0 %"),
+            (GainEstimate::Removal, Some(3_000_000), "3.00 ms to 4.00 ms, 50.0 %"),
+            // A part that looks like all of it is no range.
+            (GainEstimate::Replay, Some(3_999_999), "about 4.00 ms, 50.0 %"),
+            (GainEstimate::Removal, Some(0), "about 4.00 ms, 50.0 % (0 ns its own)"),
+            (GainEstimate::Floor, None, "at least 4.00 ms, 50.0 %"),
+            (GainEstimate::Floor, Some(3_000_000), "at least 3.00 ms, 37.5 %"),
+            (GainEstimate::Bound, Some(3_000_000), "up to 4.00 ms, 50.0 % (3.00 ms its own)"),
+            (GainEstimate::Overlap, Some(3_999_999), "up to 4.00 ms, 50.0 %"),
+        ] {
+            assert_eq!(gain_says(&row(estimate, own_ns)), said, "{estimate:?}, {own_ns:?}");
+        }
+        assert_eq!(gain_says(&Advice { window_ns: None, ..row(GainEstimate::Bound, None) }), "up to 4.00 ms");
+        assert_eq!(gain_says(&Advice::default()), "gain not known");
+    }
+
+    #[test]
+    fn a_row_has_the_ends_of_its_gain_its_method_and_what_is_mechanical() {
         let trace =
             drawn(&format!("rank 0 stream 7 {}", "C".repeat(4_000) + &format!("{}|", "N".repeat(1_000)).repeat(4)));
         let all = Selection::default();
         let row = AdviceRow::first_of_each(&AnalysisContext::new(&trace, &all)).remove(0);
-        let said = |own_ns: i64| AdviceRow { own_gain_ns: Some(own_ns), ..row.clone() }.gain_sentence();
-        assert_eq!(row.gain_ns, Some(4_000_000));
-        assert_eq!(said(3_000_000), "3.00 ms to 4.00 ms, 50.0 %");
-        assert_eq!(said(3_999_999), "up to 4.00 ms, 50.0 %");
+        assert_eq!((row.gain_low_ns, row.gain_high_ns), (Some(0), Some(4_000_000)));
+        assert_eq!(row.gain_method, Some("upper bound: communication hides under as much computing as there is"));
+        assert_eq!((row.rule, row.diff), ("comm.overlap", None));
     }
 }

@@ -1,6 +1,6 @@
 //! Pages of drawn traces.
 
-use super::report_html;
+use super::{advice, report_html};
 use stepscope_engine::report::report;
 use stepscope_engine::{EngineError, OpenedRun, Selection, Trace, list_analyses};
 use stepscope_trace::drawn::drawn;
@@ -45,6 +45,21 @@ fn a_page_has_the_numbers_and_asks_for_nothing() {
     }
     for request in ["http:", "https:", "//", "<script", "<link", "src=", "url(", "@import", "<iframe", "<img"] {
         assert!(!page.contains(request), "{request} would ask for something");
+    }
+}
+
+#[test]
+fn advice_has_its_gain_its_method_its_diff_and_what_would_disprove_it() {
+    let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(125)).collect::<String>().repeat(8);
+    let run = OpenedRun::of(drawn(&format!("rank 0 stream 7 {}", row("CCCC..NN"))));
+    let mut report = report(&run, &Selection::default(), "RUN").unwrap();
+    let plain = advice(&report.advice, &report.coverage);
+    assert!(!plain.contains("<pre>") && plain.contains("Gain by upper bound: "), "{plain}");
+    report.advice[0].diff = Some("-a < b\n+b");
+    let html = advice(&report.advice, &report.coverage);
+    check_is_well_formed(&html);
+    for wanted in [&*report.advice[0].gain_says, "<pre>-a &lt; b\n+b</pre>", "It is not so if: "] {
+        assert!(html.contains(wanted), "{wanted:?} is not in\n{html}");
     }
 }
 

@@ -1,5 +1,6 @@
 import type { Advice } from "../../api/types";
 import { Definition } from "../../components/Definition";
+import { Diff } from "../../components/Diff";
 import { Gain } from "../../components/Gain";
 import { evidencePage, timelineAt } from "../../components/links";
 import { Words } from "../../components/Words";
@@ -7,7 +8,7 @@ import { Words } from "../../components/Words";
 /** Rules that are told at once; all are further below. */
 const FIRST = 3;
 
-/** What there is most to gain from, one entry a rule: the fault, the gain, what to do, and the place. */
+/** What there is most to gain from, one entry a rule: the fault, the gain, what to do, what would disprove it, and the place. */
 export function TopAdvice({ advice }: { advice: readonly Advice[] }) {
   if (advice.length === 0) return null;
   const rules = advice.filter((row, at) => advice.findIndex(({ rule }) => rule === row.rule) === at);
@@ -30,6 +31,10 @@ export function TopAdvice({ advice }: { advice: readonly Advice[] }) {
             <p class="dim to-do">
               <Words text={row.to_do} />
             </p>
+            <Diff text={row.diff} />
+            <p class="dim">
+              It is not so if: <Words text={row.disproof} />
+            </p>
             <p class="advice-links">
               {row.line !== null && <code>{row.line}</code>}
               {row.start_ns !== null && (
@@ -49,7 +54,7 @@ export function TopAdvice({ advice }: { advice: readonly Advice[] }) {
   );
 }
 
-/** The list below, with what would disprove each. */
+/** The list below, with all rows and the numbers of each. */
 function showAll() {
   const list = document.querySelector<HTMLElement>("section[aria-label=Advice] h2");
   list?.scrollIntoView({ block: "start" });
