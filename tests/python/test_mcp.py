@@ -272,6 +272,27 @@ def test_two_runs_side_by_side():
     assert [(row["name"], row["before_ns"], row["now_ns"], row["change_ns"]) for row in changed] == expected
     assert told["operators"]["rows_total"] == len(rows)
     assert told["kernels"] is None
+    # The difference of the mean steps is a sum of classes, each of which is one of its parts.
+    difference, breakdown = told["difference"], compared("step_breakdown")
+    total = breakdown[-1]
+    names = ("before_ns", "now_ns", "change_ns")
+    assert total["row"] == "total" and total["change_ns"] != 0
+    assert [difference[name] for name in names] == [total["a_ns"], total["b_ns"], total["change_ns"]]
+    classes, parts = [], []
+    for row in difference["rows"]:
+        if row["is_part"]:
+            parts[-1].append(row)
+        else:
+            classes.append(row)
+            parts.append([])
+    shown = [row for row in breakdown if row["row"] == "class" and (row["a_ns"], row["b_ns"]) != (0, 0)]
+    assert [[row[name] for name in names] for row in classes] == [
+        [row["a_ns"], row["b_ns"], row["change_ns"]] for row in shown
+    ]
+    assert any(parts) and len(difference["rows"]) <= 50
+    for name in names:
+        assert sum(row[name] for row in classes) == difference[name]
+        assert all(sum(part[name] for part in of) == row[name] for row, of in zip(classes, parts) if of)
 
 
 def test_a_table_is_read_to_its_end_page_by_page():

@@ -6,7 +6,7 @@ mod markdown;
 mod summary;
 
 use crate::Ending;
-use crate::compare::{is_beyond, lines, says, slower_by};
+use crate::compare::{is_beyond, says, slower_by};
 use crate::condition::{Condition, Limit};
 use crate::failure::Failure;
 use crate::opening;
@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{
     self as engine, Compared, METRICS, Measurements, Metric, OpenOptions, OpenedRun, RunIdentity, Selection, Unit,
-    finding_rows,
+    difference_lines, finding_rows,
 };
 
 /// What a check that does not hold ends with.
@@ -135,7 +135,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Ending {
             Some(true) => Status::Fails,
             Some(false) => Status::Holds,
         };
-        let parts = lines(&compared(Compared::StepBreakdown)?.results);
+        let parts = difference_lines(&compared(Compared::StepBreakdown)?.results);
         checks.push(Check::of_baseline(name, status, says(&steps).unwrap_or_default().into(), parts));
         findings = finding_rows(&steps.findings);
     }

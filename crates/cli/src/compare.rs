@@ -4,7 +4,7 @@ mod breakdown_text;
 mod fail_if;
 mod summary;
 
-pub(crate) use breakdown_text::{Line, as_table, breakdown_text, lines};
+pub(crate) use breakdown_text::{as_table, breakdown_text};
 pub(crate) use fail_if::{is_beyond, slower_by};
 pub(crate) use summary::says;
 

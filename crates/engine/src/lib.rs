@@ -6,6 +6,7 @@
 mod cells;
 mod compare;
 mod csv;
+mod difference;
 mod each;
 mod envelope;
 mod error;
@@ -27,6 +28,7 @@ mod text_table;
 pub use cells::{column_headings, column_words, format_cell, has_answers, is_right_aligned, unit_word};
 pub use compare::{compare, largest_changes};
 pub use csv::{to_csv, to_tsv};
+pub use difference::{DifferenceLine, difference_lines};
 pub use each::each;
 pub use envelope::{
     ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_in, find_analysis, list_analyses, nearest_of,

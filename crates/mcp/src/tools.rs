@@ -74,8 +74,8 @@ const TOOLS: [Known; 8] = [
     },
     Known {
         name: "compare",
-        says: "What changed from run a to run b: step time, whether that may be chance, and the largest changes of \
-               operators, kernels and modules, per step.",
+        says: "What changed from run a to run b: step time, whether that may be chance, the difference of the mean steps as \
+               a sum, and the largest changes of operators, kernels and modules, per step.",
         schema: schema_of::<CompareArguments>,
         call: |runs, arguments| {
             let CompareArguments { a, b, limit } = parsed::<CompareArguments>(arguments)?;

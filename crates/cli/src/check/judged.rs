@@ -1,10 +1,9 @@
 //! Checks and what came of them.
 
-use crate::compare::Line;
 use crate::condition::Condition;
 use serde::{Serialize, Serializer};
 use stepscope_base::units::{format_bytes, format_count, format_ns, format_ratio};
-use stepscope_engine::{FindingRow, Measured, Metric, RunIdentity, SCHEMA, Unit};
+use stepscope_engine::{DifferenceLine, FindingRow, Measured, Metric, RunIdentity, SCHEMA, Unit};
 
 /// What came of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -45,7 +44,7 @@ pub(super) struct Check {
     /// What was measured, or why not, in words.
     pub(super) says: String,
     /// Where the difference from the baseline comes from: lines of one table, whose classes sum to the last.
-    pub(super) parts: Vec<Line>,
+    pub(super) parts: Vec<DifferenceLine>,
 }
 
 fn number<S: Serializer>(measured: &Option<Measured>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -84,7 +83,7 @@ impl Check {
     }
 
     /// What came of a comparison, in the sentence of the comparison.
-    pub(super) fn of_baseline(name: String, status: Status, says: String, parts: Vec<Line>) -> Self {
+    pub(super) fn of_baseline(name: String, status: Status, says: String, parts: Vec<DifferenceLine>) -> Self {
         Self { name, status, metric: None, measured: None, unit: None, limit: None, says, parts }
     }
 }

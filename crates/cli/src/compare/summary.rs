@@ -1,14 +1,15 @@
 //! What changed between two runs, on one screen.
 
 use super::CompareArguments;
-use super::breakdown_text::{breakdown_text, lines};
+use super::breakdown_text::breakdown_text;
 use crate::color::{DIM, HEADING, HINT};
 use crate::line_wrap::wrap;
 use crate::report::{findings_text, heading, to_type};
 use std::fmt::Write;
 use stepscope_base::units::format_count;
 use stepscope_engine::{
-    self as engine, Compared, Envelope, Table, Values, column_words, finding_rows, fit_width, text_table,
+    self as engine, Compared, Envelope, Table, Values, column_words, difference_lines, finding_rows, fit_width,
+    text_table,
 };
 
 /// What has a section each, below the sentence on steps.
@@ -28,7 +29,7 @@ pub(super) fn summary_text(
     let name = fit_width(&steps.run.name, width - "stepscope compare  ".len());
     let mut text = format!("{DIM}stepscope compare{DIM:#}  {HEADING}{name}{HEADING:#}\n\n");
     sentence(steps, width - 2).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
-    let lines = lines(&breakdown.results);
+    let lines = difference_lines(&breakdown.results);
     if !lines.is_empty() {
         let _ = write!(text, "\n{}", breakdown_text(&lines, width));
     }
