@@ -41,19 +41,22 @@ pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
             (true, Some(own_ns)) => own_ns,
             (false, _) => gain_ns.min(left.total_ns()),
         };
-        let own_ratio = own_ns as f64 / row.window_ns.unwrap_or(gain_ns).max(1) as f64;
-        if own_ns < gain_ns / LEAST_SHARE && own_ratio < LEAST_RATIO {
-            continue;
-        }
+        let Some(row) = with_own(row, own_ns) else { continue };
         if !time.is_empty() {
             let mine = owned.entry((row.rank, row.device)).or_default();
             *mine = mine.union(&time);
         }
-        row.own_gain_ns = Some(own_ns);
-        row.priority = Priority::of_gain(own_ratio);
         kept.push(row);
     }
     kept
+}
+
+/// A row of whose gain only `own_ns` is its own; nothing when that is too little.
+pub(super) fn with_own(row: Advice, own_ns: i64) -> Option<Advice> {
+    let (gain_ns, _) = row.gain?;
+    let own_ratio = own_ns as f64 / row.window_ns.unwrap_or(gain_ns).max(1) as f64;
+    let is_enough = own_ns >= gain_ns / LEAST_SHARE || own_ratio >= LEAST_RATIO;
+    is_enough.then(|| Advice { own_gain_ns: Some(own_ns), priority: Priority::of_gain(own_ratio), ..row })
 }
 
 #[cfg(test)]

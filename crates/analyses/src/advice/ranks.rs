@@ -16,8 +16,8 @@ mod slow;
 mod stages;
 
 use super::{
-    Advice, AllAdvice, Lacks, Rule, barriers, comm_overlap, exposed_comm, facts::LEAST_NS, late_gathers, no_sync,
-    small_buckets,
+    Advice, AllAdvice, Lacks, Rule, barriers, collections, comm_overlap, exposed_comm, facts::LEAST_NS, late_gathers,
+    no_sync, owners, small_buckets,
 };
 use crate::context::Shared;
 use crate::{AnalysisContext, Selection, SharedResults};
@@ -43,6 +43,8 @@ pub(super) struct Said {
     rows: Vec<Advice>,
     /// For how long each rank waits in collectives because of what the rows say.
     waits_ns: BTreeMap<u32, i64>,
+    /// How much of a rank's collections of garbage the rows are about, and the time of the steps that they judge.
+    collections_ns: BTreeMap<u32, (i64, i64)>,
 }
 
 /// All ranks of a run as they were condensed, for a context that has not all of their events.
@@ -97,6 +99,7 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
     }
     let facts = JobFacts::new(together);
     let (mut rows, mut waits_ns) = (Vec::new(), BTreeMap::<u32, i64>::new());
+    let mut collections_ns = BTreeMap::new();
     for rule in RULES {
         match (rule.judge)(&facts) {
             Ok(said) => {
@@ -105,11 +108,13 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
                     let known = waits_ns.entry(rank).or_default();
                     *known = ns.max(*known);
                 }
+                collections_ns.extend(said.collections_ns);
             }
             Err(lacks) => all.add_not_judged(rule.code, lacks),
         }
     }
     let own = all.rows.into_iter().filter_map(|row| without_waiting(row, &waits_ns));
+    let own = own.filter_map(|row| without_collections(row, &collections_ns));
     all.rows = own.chain(rows.into_iter().filter(|row| row.rank.is_none_or(|rank| asked.has_rank(rank)))).collect();
     all.in_order()
 }
@@ -137,4 +142,15 @@ fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice>
     let row = Advice { gain: Some((left_ns, estimate)), own_gain_ns, says, ..row };
     let priority = super::Priority::of_gain(ratio);
     (left_ns >= LEAST_NS && Some(ratio) > row.threshold_ratio).then_some(Advice { priority, ..row })
+}
+
+/// The collections of one rank without those that a rule across ranks has: who mends that mends these. In steps that it does
+/// not judge, as the first one, there are as many.
+fn without_collections(row: Advice, collections_ns: &BTreeMap<u32, (i64, i64)>) -> Option<Advice> {
+    let taken = row.rank.and_then(|rank| collections_ns.get(&rank)).copied();
+    let Some((ns, of_ns)) = taken.filter(|_| row.rule.as_str() == collections::RULE.code) else { return Some(row) };
+    let own_ns = row.own_gain_ns.or(row.gain_ns())?;
+    let taken_ns = i128::from(ns) * i128::from(row.window_ns?) / i128::from(of_ns.max(1));
+    let taken_ns = i64::try_from(taken_ns).unwrap_or(own_ns);
+    owners::with_own(row, (own_ns - taken_ns).max(0))
 }

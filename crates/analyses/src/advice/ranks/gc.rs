@@ -100,19 +100,26 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
         place: Some(facts.place(&longest)),
         ..Advice::default()
     };
-    Ok(Said { rows: vec![row], waits_ns: all.waits_ns })
+    let collections_ns = all.sooner_ns.into_iter().map(|(rank, ns)| (rank, (ns, window_ns))).collect();
+    Ok(Said { rows: vec![row], waits_ns: all.waits_ns, collections_ns })
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::tests::check;
     use stepscope_trace::simulated::{Job, Schedule, Straggler};
     use stepscope_trace::{SliceRole, Trace};
 
     /// Steps of 4.1 ms, in some of which the optimizer of a rank takes longer; all that takes longer is a collection.
     fn job(of_steps: Vec<(i64, Straggler)>) -> Trace {
+        job_of(9, of_steps)
+    }
+
+    fn job_of(steps: i64, of_steps: Vec<(i64, Straggler)>) -> Trace {
         let schedule = Schedule::Ddp { buckets: 1, overlaps: false };
-        let shape = Job { ranks: 3, steps: 9, schedule, has_devices: false, ..Job::default() };
+        let shape = Job { ranks: 3, steps, schedule, has_devices: false, ..Job::default() };
         let job = Job { compute_ns: 1_000_000, transfer_ns: 100_000, stragglers_of_steps: of_steps, ..shape };
         let mut trace = job.run().trace();
         let collection = trace.strings.intern("gc");
@@ -145,6 +152,39 @@ mod tests {
     fn ranks_that_collect_at_once_wait_for_nobody() {
         let at_once = (0..9).flat_map(|step| (0..3).map(move |rank| collects(step, rank, 60)));
         check(&job(at_once.collect()), "rank.gc", &[]);
+    }
+
+    /// Rules about collections, each with the rank.
+    fn of_collections(trace: &Trace) -> Vec<(&'static str, Option<u32>)> {
+        let rows = advice(trace, &Selection::default());
+        let told = rows.iter().map(|row| (row.rule.as_str(), row.rank));
+        let mut told: Vec<_> = told.filter(|(rule, _)| rule.ends_with(".gc")).collect();
+        told.sort_unstable();
+        told
+    }
+
+    #[test]
+    fn the_same_collections_are_told_once() {
+        // What is collected behind the last collective holds up none.
+        let in_turn = job_of(18, (0..17).map(|step| collects(step, step % 3, 600)).collect());
+        assert_eq!(of_collections(&in_turn), [("rank.gc", None)]);
+        // Where ranks collect in the same steps, nothing is gained by it: each has to collect less.
+        let all = |step: i64| (0..3).map(move |rank| collects(step, rank, 600));
+        let at_once = job_of(18, (0..18).flat_map(all).collect());
+        assert_eq!(of_collections(&at_once), [0, 1, 2].map(|rank| ("host.gc", Some(rank))));
+    }
+
+    #[test]
+    fn what_a_rank_collects_beside_that_stays_its_own() {
+        // All collect in each step, and in turn one of them for longer.
+        let each = |step: i64| [0, 1, 2].map(|rank| collects(step, rank, if step % 3 == rank { 600 } else { 300 }));
+        let trace = job((0..9).flat_map(each).collect());
+        let rows = advice(&trace, &Selection::default());
+        let row = |rule: &str| rows.iter().find(|row| row.rule.as_str() == rule).expect("it is there");
+        let (own, together) = (row("host.gc"), row("rank.gc"));
+        let (gain_ns, own_ns) = (own.gain_ns().unwrap(), own.own_gain_ns.unwrap());
+        assert!(own_ns < gain_ns && own_ns > gain_ns / 2, "{own_ns} of {gain_ns}");
+        assert!(together.gain_ns().unwrap() > 0);
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Lengths {
             place: longest_wait(facts).map(|part| facts.place(&part)),
             ..Advice::default()
         };
-        Some(Said { rows: vec![row], waits_ns: self.waits_ns })
+        Some(Said { rows: vec![row], waits_ns: self.waits_ns, ..Said::default() })
     }
 }
 

@@ -38,7 +38,7 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
         return Ok(Said { rows: row.into_iter().map(|row| without_all(row, missing)).collect(), ..Said::default() });
     }
     let waits_ns = if row.is_some() { waiting.everywhere_ns } else { Default::default() };
-    Ok(Said { rows: row.into_iter().collect(), waits_ns })
+    Ok(Said { rows: row.into_iter().collect(), waits_ns, ..Said::default() })
 }
 
 /// A row of a job of which ranks are missing: it says which, and does not know what there is to gain.

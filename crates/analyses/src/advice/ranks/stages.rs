@@ -63,7 +63,8 @@ fn judge(facts: &JobFacts) -> Result<Said, Lacks> {
         ..Advice::default()
     };
     let others = facts.context.trace.ranks().into_iter().filter(|rank| !slow.ranks.contains(rank));
-    Ok(Said { rows: vec![row], waits_ns: others.map(|rank| (rank, gain_ns)).collect() })
+    let waits_ns = others.map(|rank| (rank, gain_ns)).collect();
+    Ok(Said { rows: vec![row], waits_ns, ..Said::default() })
 }
 
 #[cfg(test)]
