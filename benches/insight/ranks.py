@@ -50,6 +50,19 @@ def more_work_on_a_rank(job):
         train(model, optimizer, batch)
 
 
+@fault("rank.slow", rank=2, ranks=4)
+def slow_rank_of_four(job):
+    """One of four ranks computes what the others do not."""
+    width, size = job.draw.choice([192, 256]), job.draw.choice([768, 896])
+    torch.set_num_threads(1)
+    model, optimizer = learner(width)
+    batch, extra = samples(64, width), torch.randn(size, size)
+    for _ in job.steps():
+        if job.rank == 2 and not job.fixed:
+            extra = torch.tanh(extra @ extra)
+        train(model, optimizer, batch)
+
+
 @fault("rank.slow", "step.slower", rank=1, ranks=2)
 def slow_from_the_middle(job):
     """One rank gets slow when a third of the steps are done."""
