@@ -170,9 +170,17 @@ with profile(run=run):
 
 def test_work_that_hangs_does_not_keep_the_end_of_a_process(tmp_path):
     text = """
-import os, time
+import os, time, types
 from stepscope import _device_wait
-_device_wait._PATIENCE = 3
+
+class Patient(threading.Event):
+    def wait(self, timeout):
+        # A busy machine may be late to begin what hangs.
+        begun.wait()
+        return super().wait(min(timeout, 1))
+
+begun = threading.Event()
+_device_wait.threading = types.SimpleNamespace(Event=Patient, main_thread=threading.main_thread)
 
 def start(thread):
     # As from Python 3.12 on.
@@ -185,6 +193,7 @@ torch.cuda.current_device = lambda: 3
 
 def hang(device=None):
     os.write(1, json.dumps([*told, "waits", device]).encode() + b"\\n")
+    begun.set()
     time.sleep(3600)
 
 torch.cuda.synchronize = hang
