@@ -60,7 +60,7 @@ def test_a_fault_that_a_real_gpu_had_is_named_first(name):
 @pytest.mark.parametrize("name", REAL)
 def test_a_fault_of_a_real_job_gains_most(tmp_path, name):
     """Its row has the right rule and place. Waiting for a processor may own a part of its time on a busy machine."""
-    command = runs.forked(BENCHES / "insight" / "job.py", name, "--seed", 101, "--steps", 30)
+    command = runs.forked(BENCHES / "insight" / "job.py", name, "--seed", 101, "--steps", 90)
     runs.record(tmp_path / "run", command, cwd=tmp_path)
     rows = [row for row in advice(tmp_path / "run") if row["rule"] not in OF_THE_MACHINE]
     rows.sort(key=lambda row: -(row["gain_ratio"] or 0))

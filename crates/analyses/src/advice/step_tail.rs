@@ -3,7 +3,8 @@
 use super::facts::Facts;
 use super::loops::{Loop, median};
 use super::step_parts::StepParts;
-use super::{Advice, GainEstimate, Judged, Lacks, Rule};
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use stepscope_base::IntervalSet;
 use stepscope_base::units::{format_count, format_ns};
 
 /// Steps at the beginning that are not judged: what is set up once falls there.
@@ -55,25 +56,59 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     }
     let excess_ns: i64 = long.iter().map(|step| excess_of(*step)).sum();
     let row = of.row(excess_ns)?;
-    let growth = StepParts::of(trace, of)?.growth(&usual, &long, excess_ns)?;
-    if growth.is_wait(facts, of) {
-        return None;
-    }
-    let longest_ns = long.iter().map(|step| dur_ns(*step)).max()?;
+    let parts = StepParts::of(trace, of)?;
+    let longest = long.iter().copied().max_by_key(|step| (dur_ns(*step), std::cmp::Reverse(*step)))?;
+    let tail = match parts.growth(&usual, &long, excess_ns) {
+        Some(growth) if growth.is_wait(facts, of) => return None,
+        Some(growth) => Tail {
+            most: format!("Most of it is {}.", growth.words(trace)),
+            gain_ns: growth.excess_ns.min(excess_ns),
+            place: growth.place(trace),
+            time: growth.time(trace, of, &long),
+        },
+        None => Tail {
+            most: more_operators(&parts, &usual, &long)?,
+            gain_ns: excess_ns,
+            place: Place::at(trace, of.steps[longest].span.start_ns, of.label(trace, of.steps[longest].span)),
+            time: IntervalSet::from_unsorted(long.iter().map(|step| of.steps[*step].span)),
+        },
+    };
     Some(Advice {
         says: format!(
-            "{} of {} steps take more than half as long again as the median of {}, up to {}. Most of it is {}.",
+            "{} of {} steps take more than half as long again as the median of {}, up to {}. {}",
             format_count(long.len() as i64),
             format_count(judged.len() as i64),
             format_ns(usual_ns),
-            format_ns(longest_ns),
-            growth.words(trace)
+            format_ns(dur_ns(longest)),
+            tail.most
         ),
         count: Some(long.len() as i64),
-        gain: Some((growth.excess_ns.min(excess_ns), GainEstimate::Removal)),
-        place: Some(growth.place(trace)),
-        time: growth.time(trace, of, &long),
+        gain: Some((tail.gain_ns, GainEstimate::Removal)),
+        place: Some(tail.place),
+        time: tail.time,
         ..row
+    })
+}
+
+/// What makes steps long: what takes most of it in words, what there is to gain without it, where it is, and when.
+struct Tail {
+    most: String,
+    gain_ns: i64,
+    place: Place,
+    time: IntervalSet,
+}
+
+/// Of steps that are long by no single part: each of them has more operators than any usual one. Without that, everything
+/// is slower there, as when something else runs on the machine.
+fn more_operators(parts: &StepParts, usual: &[usize], long: &[usize]) -> Option<String> {
+    let operators = |steps: &[usize]| steps.iter().map(|step| parts.operators[*step]).collect::<Vec<_>>();
+    let (usual, long) = (operators(usual), operators(long));
+    let more = median(long.iter().copied()) - median(usual.iter().copied());
+    (long.iter().min() > usual.iter().max()).then(|| {
+        format!(
+            "Each of them has more operators ({} at the median), none of which takes half of it.",
+            format_count(more)
+        )
     })
 }
 
@@ -107,6 +142,19 @@ mod tests {
                 "1800 of 17800 removal high: 3 of 14 steps take more than half as long again as the median of 1.00 ms, up to 1.60 ms. Most of it is in `c` (600 µs against 0 ns).",
             ],
         );
+    }
+
+    #[test]
+    fn long_steps_that_do_more_are_said_where_no_part_has_half_of_it() {
+        check(
+            &drawn_us(&steps(&[("cpu 1", "aaaaaabbb.cccdddeeefff")]), 100),
+            "step.tail",
+            &[
+                "3600 of 19600 removal high: 3 of 14 steps take more than half as long again as the median of 1.00 ms, up to 2.20 ms. Each of them has more operators (4 at the median), none of which takes half of it.",
+            ],
+        );
+        // The same operators, all of them slower.
+        check(&drawn_us(&steps(&[("cpu 1", "aaaaaaaaaaaaaabbbbbb......")]), 100), "step.tail", &[]);
     }
 
     #[test]
