@@ -61,22 +61,20 @@ def crossed_collectives(job):
 @fault("job.hang", rank=1, ranks=2, steps=15, step_time=None, fails=True)
 def mismatched_shapes(job):
     """One rank reduces a tensor of another size: the last batch of its data is a smaller one."""
-    width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
-    model, optimizer = learner(width)
-    batch = samples(64, width)
-    for step in job.steps():
-        train(model, optimizer, batch)
-        is_smaller = job.rank == 1 and step == at and not job.fixed
-        distributed.all_reduce(torch.zeros(48 if is_smaller else 64, width))
+    reduces_another_once(job, torch.zeros(64, 128), torch.zeros(48, 128))
 
 
 @fault("job.hang", rank=1, ranks=2, steps=15, step_time=None, fails=True)
 def mismatched_types(job):
     """One rank reduces as many numbers as the other, of another type."""
+    reduces_another_once(job, torch.zeros(1000), torch.zeros(1000, dtype=torch.float64))
+
+
+def reduces_another_once(job, usual, other):
+    """All ranks reduce ``usual`` after each step, and once one of them ``other``."""
     width, at = job.draw.choice([128, 192]), job.draw.randrange(6, 10)
     model, optimizer = learner(width)
     batch = samples(64, width)
     for step in job.steps():
         train(model, optimizer, batch)
-        is_other = job.rank == 1 and step == at and not job.fixed
-        distributed.all_reduce(torch.zeros(1000, dtype=torch.float64 if is_other else torch.float32))
+        distributed.all_reduce(other if job.rank == 1 and step == at and not job.fixed else usual)

@@ -37,7 +37,7 @@ impl SampledFrames {
         counts.into_iter().enumerate().map(|(depth, count)| (of(depth), count)).collect()
     }
 
-    /// Its blocks; each has the first of its samples as what stands behind it.
+    /// Its blocks; a click on one selects the first of its samples.
     pub(crate) fn items(&self, trace: &Trace) -> &Items {
         self.items.get_or_init(|| {
             let mut blocks: Vec<Item> = Vec::new();

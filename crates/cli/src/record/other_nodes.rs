@@ -51,7 +51,7 @@ pub(super) fn reach(command: &[OsString], variables: &[(&'static str, OsString)]
             variables.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| *name).collect();
         if names_variables && !needed.iter().all(|name| is_named(name, command, None)) {
             let added = needed.iter().map(|name| format!("-x {name}")).collect::<Vec<_>>().join(" ");
-            warning = Some(format!("{NOT_REACHED}: `mpirun` is told by `-x` what to pass on; add `{added}`"));
+            warning = Some(format!("{NOT_REACHED}: `mpirun` passes on what `-x` names; add `{added}`"));
         } else if own.is_some() && !needed.iter().all(|name| is_named(name, command, own.as_deref())) {
             warning = Some(format!("{NOT_REACHED}: add `;{}` to {OPEN_MPI_VARIABLE}", needed.join(";")));
         }
