@@ -113,10 +113,20 @@ fn is_device_allocation(name: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !name.contains("Async")
 }
 
+/// Begins a pattern of names that do not belong to a table.
+const EXCEPT: char = '!';
+
 /// A table of patterns. It is parsed when it is first asked.
 struct NameTable {
     text: &'static str,
-    patterns: OnceLock<Vec<Pattern>>,
+    patterns: OnceLock<Patterns>,
+}
+
+/// The patterns of a table.
+struct Patterns {
+    of_it: Vec<Pattern>,
+    /// Those behind `!`: what they cover does not belong to it.
+    of_others: Vec<Pattern>,
 }
 
 impl NameTable {
@@ -130,11 +140,17 @@ impl NameTable {
         lines.map(|line| line.split_once('\t').unwrap_or((line, "")))
     }
 
-    /// True when any pattern covers the whole `name`.
+    /// True when any pattern covers the whole `name`, and none behind `!` does.
     fn has(&self, name: &str) -> bool {
-        let patterns = self.patterns.get_or_init(|| self.rows().map(|(pattern, _)| Pattern::new(pattern)).collect());
+        let Patterns { of_it, of_others } = self.patterns.get_or_init(|| {
+            let patterns = || self.rows().map(|(pattern, _)| pattern);
+            let of_it = patterns().filter(|pattern| !pattern.starts_with(EXCEPT)).map(Pattern::new).collect();
+            let of_others = patterns().filter_map(|pattern| pattern.strip_prefix(EXCEPT)).map(Pattern::new).collect();
+            Patterns { of_it, of_others }
+        });
         let name = name.to_ascii_lowercase();
-        patterns.iter().any(|pattern| pattern.covers(name.as_bytes()))
+        let is_covered = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.covers(name.as_bytes()));
+        is_covered(of_it) && !is_covered(of_others)
     }
 }
 
@@ -187,10 +203,15 @@ mod tests {
             &PROCESS_CALLS,
             &CHECKPOINT_FUNCTIONS,
         ] {
-            for (pattern, example) in table.rows() {
+            let is_exception = |row: &(&str, &str)| row.0.starts_with(EXCEPT);
+            for (pattern, example) in table.rows().filter(|row| !is_exception(row)) {
                 let patterns = table.rows().map(|row| row.0);
                 let knowing: Vec<&str> = patterns.filter(|other| covers(other, example)).collect();
                 assert_eq!(knowing, [pattern], "rows that match {example:?}");
+            }
+            for (pattern, example) in table.rows().filter(is_exception) {
+                assert!(covers(&pattern[1..], example) && !table.has(example), "{pattern}");
+                assert!(table.rows().any(|row| covers(row.0, example)), "{pattern} takes {example:?} from no row");
             }
         }
     }

@@ -44,11 +44,14 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         return None;
     }
     let spans = IntervalSet::from_unsorted(calls.iter().map(|id| slices.span(*id)).collect::<Vec<Span>>());
-    let idle = spans.intersect(&judged).subtract(&of.device);
+    let gaps = judged.subtract(&of.device);
+    let idle = spans.intersect(&gaps);
     let row = of.row(idle.total_ns())?;
     let mut by_name: BTreeMap<&str, i64> = BTreeMap::new();
     calls.iter().for_each(|id| *by_name.entry(trace.slice_name(*id)).or_default() += slices.dur_ns[id.index()]);
     let (name, _) = by_name.into_iter().max_by_key(|(name, ns)| (*ns, Reverse(*name)))?;
+    // Of a whole gap no other rule is asked why: without the call the host would have launched ahead.
+    let time = gaps.spans().iter().copied().filter(|gap| !idle.clip(*gap).is_empty()).collect();
     let longest = *calls.iter().max_by_key(|id| (slices.dur_ns[id.index()], Reverse(**id)))?;
     Some(Advice {
         says: format!(
@@ -63,15 +66,17 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         count: Some(calls.len() as i64),
         gain: Some((idle.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest)),
-        time: idle,
+        time,
         ..row
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::Selection;
     use crate::advice::loops::tests::repeated;
     use crate::advice::tests::{check, drawn_us, rename};
+    use crate::advice::{Advice, advice};
     use stepscope_trace::{SliceRole, Trace};
 
     /// Seven steps of 1 ms; `m` is a call that takes memory.
@@ -91,6 +96,23 @@ mod tests {
             &[
                 "1000 of 7000 floor high: 1 call a step take memory from the device's driver or give it back, most of the time `cudaMalloc`: the device idles 1.00 ms (14.3 %) of 7.00 ms meanwhile.",
             ],
+        );
+    }
+
+    #[test]
+    fn the_whole_gap_belongs_to_the_call() {
+        // Of a gap of 400 us in each of five steps that are judged, and two that are not, 200 are the call's, and 200 follow
+        // it. Another gap of 100 us begins a step.
+        let trace = allocating("CC.mm..C..", ".CC....CCC");
+        let rows = advice(&trace, &Selection::default());
+        let us = |row: &Advice| [row.gain_ns(), row.own_gain_ns].map(|ns| ns.unwrap_or(0) / 1_000);
+        assert_eq!(
+            rows.iter().map(|row| (row.rule.as_str(), us(row))).collect::<Vec<_>>(),
+            [
+                ("memory.device_allocations", [1_000, 1_000]),
+                ("host.launch_bound", [2_000, 2 * 200 + 6 * 100]),
+                ("host.code", [1_400, 2 * 200])
+            ]
         );
     }
 

@@ -1,13 +1,15 @@
-//! Matrix products have sizes that fit tensor cores badly.
+//! Matrix products have sizes that fit tensor cores badly: by their shapes, or where these are not recorded, by what the
+//! names of their kernels say.
 
 use super::cases::Cases;
-use super::facts::{Facts, share};
-use super::kernel_work::{kernels_of, saved};
-use super::words::counted;
+use super::facts::{Facts, gpu, share, share_of_device};
+use super::kernel_work::{KernelWork, kernels_of, saved};
+use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::flops::{Formula, shapes};
 use crate::op_classes::op_class;
 use crate::roofline::RooflineRow;
+use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 const THRESHOLD: f64 = 0.02;
@@ -30,8 +32,63 @@ pub(super) const RULE: Rule = Rule {
 type Sizes = [i64; 3];
 
 fn judge(facts: &Facts) -> Judged {
-    let of_ranks = facts.rooflines()?.chunk_by(|(a, _), (b, _)| a == b);
-    Ok(of_ranks.filter_map(|rows| of_rank(facts, rows)).collect())
+    let lacks = match facts.rooflines() {
+        Ok(rows) => {
+            let of_ranks = rows.chunk_by(|(a, _), (b, _)| a == b);
+            return Ok(of_ranks.filter_map(|rows| of_rank(facts, rows)).collect());
+        }
+        Err(lacks) => lacks,
+    };
+    let of_devices: Vec<_> = facts.kernels()?.collect();
+    if !of_devices.iter().any(|(_, work)| work.knows_alignment) {
+        return Err(lacks);
+    }
+    Ok(of_devices.into_iter().filter_map(|(device, work)| of_kernels(facts, device, work)).collect())
+}
+
+/// Of a device whose operators have no shapes.
+fn of_kernels(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Option<Advice> {
+    let unaligned = &work.unaligned;
+    // Kernels that run at the same time are a sum that can exceed the window.
+    let took_ns = unaligned.total_ns.min(device.compute_ns);
+    let row = share_of_device(device, took_ns, THRESHOLD).filter(|row| unaligned.is_habit(row))?;
+    let (op, op_ns) = unaligned.most(facts.trace)?;
+    Some(Advice {
+        says: format!(
+            "{} spends {} ({}) of {} in {} whose kernels read less than 16 bytes at a time, as they have to where a size is \
+             no multiple of 8, {} of it in {}.",
+            gpu(device.device),
+            format_ns(took_ns),
+            format_ratio(row.measured_ratio?),
+            format_ns(device.span_ns),
+            counted(unaligned.count, "matrix product"),
+            format_ns(op_ns),
+            quoted(op)
+        ),
+        count: Some(unaligned.count),
+        gain: Some((took_ns, GainEstimate::Bound)),
+        place: unaligned.place(facts.trace),
+        time: unaligned.saved(took_ns),
+        ..row
+    })
+}
+
+/// Whether a kernel of a product reads 16 bytes at a time, as far as its name says how many elements of which type it reads:
+/// `align8` in those of CUTLASS, `ldg8` in those of cuBLAS. `None` where it does not, and of wide types that need none.
+pub(super) fn is_aligned(kernel: &str) -> Option<bool> {
+    let name = kernel.to_ascii_lowercase();
+    let is_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    let bytes = match () {
+        () if is_any(&["tf32"]) => 4,
+        () if is_any(&["bf16", "_f16", "fp16", "_h884", "_h1688", "_h16816"]) => 2,
+        () => return None,
+    };
+    let elements = ["_align", "_ldg"].iter().find_map(|word| {
+        let digits = name.split_once(word)?.1;
+        let end = digits.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(digits.len());
+        digits[..end].parse::<u32>().ok()
+    })?;
+    Some(elements * bytes >= 16)
 }
 
 /// `rows` of one rank.
@@ -107,7 +164,8 @@ fn sizes(formula: Formula, shapes: &[Option<Vec<i64>>]) -> Option<Sizes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::tests::{check, products, some_products};
+    use crate::advice::tests::{check, products, rename, some_products};
+    use stepscope_base::StringTable;
 
     #[test]
     fn sizes_that_are_no_multiples_of_eight_are_said_with_what_they_waste() {
@@ -123,6 +181,42 @@ mod tests {
         check(&some_products(2, "[[3900,4000],[4000,10000]]", 3_000_000), "compute.gemm_shapes", &[]);
         check(&products("[[3904,4000],[4000,10000]]", 3_000_000), "compute.gemm_shapes", &[]);
         check(&products("[[3900,4000],[4000,10000]]", 2_000_000), "compute.gemm_shapes", &[]);
+    }
+
+    #[test]
+    fn without_shapes_the_names_of_kernels_say_it() {
+        let of = |kernel: &str| {
+            let mut trace = rename(products("", 3_000_000), "gemm", kernel);
+            trace.ops.inputs.iter_mut().for_each(|inputs| inputs.dims = StringTable::EMPTY);
+            trace
+        };
+        let unaligned = of("void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>(Params)");
+        check(
+            &unaligned,
+            "compute.gemm_shapes",
+            &[
+                "9000 of 9000 bound high: GPU 0 spends 9.00 ms (100.0 %) of 9.00 ms in 3 matrix products whose kernels read less than 16 bytes at a time, as they have to where a size is no multiple of 8, 9.00 ms of it in `aten::mm`.",
+            ],
+        );
+        check(&of("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_32x6_tn"), "compute.gemm_shapes", &[]);
+    }
+
+    #[test]
+    fn names_of_kernels_say_how_much_they_read_at_a_time() {
+        for (kernel, expected) in [
+            ("cutlass_75_tensorop_bf16_s1688gemm_bf16_128x256_nt_align1", Some(false)),
+            ("cutlass_80_tensorop_f16_s16816gemm_relu_f16_64x64_64x6_tn_align8", Some(true)),
+            ("cutlass_80_tensorop_s1688tf32gemm_256x64_16x4_tn_align4", Some(true)),
+            ("cutlass_80_tensorop_s1688tf32gemm_128x128_16x5_nt_align1", Some(false)),
+            ("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", Some(true)),
+            // One element of 64 bits, and what has no tensor cores, need no more.
+            ("cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1", None),
+            ("cutlass_80_simt_sgemm_128x256_8x4_nt_align1", None),
+            ("nvjet_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT", None),
+            ("fmha_cutlassF_bf16_aligned_64x128_rf_sm80(AttentionKernel)", None),
+        ] {
+            assert_eq!(is_aligned(kernel), expected, "{kernel}");
+        }
     }
 
     #[test]

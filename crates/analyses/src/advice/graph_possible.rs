@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use stepscope_base::Span;
 use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, SliceKind, Trace};
+use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, SliceId, SliceKind, SliceRole, Trace};
 
 /// Fewer kernels are launched as fast by themselves.
 const LEAST_KERNELS: usize = 10;
@@ -90,8 +90,9 @@ struct Launches {
     others: Vec<i64>,
 }
 
-/// What the steps of a loop launch, where nearly all launch the same in the same order, with no wait of the host and no copy
-/// from memory that is not pinned between the first and the last; `None` where they do not, or where a graph does so already.
+/// What the steps of a loop launch, where nearly all launch the same in the same order, with no wait of the host, no copy
+/// from memory that is not pinned and no call that takes memory from the driver between the first and the last; `None` where
+/// they do not, or where a graph does so already.
 pub(super) fn launches_alike(trace: &Trace, of: &Loop) -> Option<Alike> {
     let mut steps: Vec<Launches> = of.steps.iter().map(|_| Launches::default()).collect();
     for event in trace.device_events.iter().filter(|event| trace.devices[event.device.index()].rank == of.rank) {
@@ -109,8 +110,11 @@ pub(super) fn launches_alike(trace: &Trace, of: &Loop) -> Option<Alike> {
             _ => steps[step].launched.push((start_ns, kind_of(trace, &event))),
         }
     }
-    let waits = of.slices(trace).filter(|id| trace.slices.kind(*id) == SliceKind::HostSync);
-    for start_ns in waits.map(|id| trace.slices.start_ns[id.index()]) {
+    // While a graph is captured, no memory is taken from the driver or given back to it.
+    let is_other = |id: &SliceId| {
+        trace.slices.kind(*id) == SliceKind::HostSync || trace.role(*id) == Some(SliceRole::DeviceAllocation)
+    };
+    for start_ns in of.slices(trace).filter(is_other).map(|id| trace.slices.start_ns[id.index()]) {
         if let Some(step) = of.step_at(start_ns) {
             steps[step].others.push(start_ns);
         }
@@ -146,7 +150,7 @@ mod tests {
     use crate::advice::advice;
     use crate::advice::loops::tests::joined;
     use crate::advice::tests::{check, drawn_us, with_events};
-    use stepscope_trace::Trace;
+    use stepscope_trace::{SliceKind, SliceRole, Trace};
 
     /// Steps of eleven periods of 150 us: an operator for 50, its launch for 50, its kernel for 100. The letters are the
     /// kernels of each step; `s` is a wait of the host, `H` a copy.
@@ -194,6 +198,14 @@ mod tests {
         }
         let rows = advice(&launched(&changes), &Selection::default());
         assert!(rows.iter().any(|row| row.rule.as_str() == "host.launch_bound"), "{rows:?}");
+        let mut allocating = launched(&["CEsFGCEFGCEFG"; 6]);
+        for kind in allocating.slices.kind.iter_mut().filter(|kind| **kind == SliceKind::HostSync) {
+            *kind = SliceKind::Runtime;
+        }
+        assert_eq!(advice(&allocating, &Selection::default())[0].rule.as_str(), "launch.graph_possible");
+        let name = allocating.strings.intern("s");
+        allocating.roles.push((name, SliceRole::DeviceAllocation));
+        check(&allocating, "launch.graph_possible", &[]);
         // At the edges a wait or a copy is in the way of nothing.
         let said = |steps: &[&str]| {
             let rows = advice(&launched(steps), &Selection::default());

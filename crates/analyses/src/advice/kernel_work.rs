@@ -2,6 +2,7 @@
 //! which leave multiprocessors empty. One pass over device events.
 
 use super::cases::Cases;
+use super::gemm_shapes::is_aligned;
 use super::{Advice, Place};
 use crate::AnalysisContext;
 use crate::flops::{Inputs, Precision};
@@ -15,6 +16,8 @@ use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
 
 /// The categories of operators that a compiler puts into one kernel with what is around them.
 const FUSIBLE: [&str; 3] = ["elementwise", "copy", "fill"];
+
+const MATRIX_PRODUCT: &str = "matrix_product";
 
 /// Kernel time with something in common.
 #[derive(Default)]
@@ -104,6 +107,10 @@ pub(super) struct KernelWork {
     pub(super) unfilled_ns: i64,
     /// Whether the blocks of any kernel are known.
     pub(super) knows_blocks: bool,
+    /// Kernels of matrix products that read few bytes at a time, as sizes that fit badly force them to; named by operator.
+    pub(super) unaligned: Work,
+    /// Whether the name of any kernel of a matrix product says how much it reads at a time.
+    pub(super) knows_alignment: bool,
 }
 
 /// The kernels of each of `devices`.
@@ -116,12 +123,22 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
     let mut work: Vec<KernelWork> = devices.iter().map(|_| KernelWork::default()).collect();
     let mut unfilled: Vec<i128> = vec![0; devices.len()];
     let mut types = Types::of(trace);
+    let mut aligned: FxHashMap<StringId, Option<bool>> = FxHashMap::default();
     for event in context.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
         let Some(slot) = slots[event.device.index()] else { continue };
         let span = trace.slices.span(event.slice);
         if let Some(op) = event.op {
             let name = trace.slices.name[op.index()];
-            if FUSIBLE.contains(&types.classes.get(name).category) {
+            let category = types.classes.get(name).category;
+            if category == MATRIX_PRODUCT {
+                let kernel = trace.slices.name[event.slice.index()];
+                let is_aligned = *aligned.entry(kernel).or_insert_with(|| is_aligned(trace.strings.get(kernel)));
+                work[slot].knows_alignment |= is_aligned.is_some();
+                if is_aligned == Some(false) {
+                    work[slot].unaligned.add(&event, span, name);
+                }
+            }
+            if FUSIBLE.contains(&category) {
                 work[slot].fusible.add(&event, span, name);
             } else if let Some(precision) = types.of_product(op) {
                 match precision {
