@@ -31,6 +31,9 @@ def of_profiler(name, answers):
         numbers["plain_step_ns"] = answer["step_ns_plain"]
         numbers["step_ns"] = step_ns
         numbers["added_step_ns"] = step_ns - answer["step_ns_plain"]
+        numbers["added_first_step_ns"] = (
+            statistics.median(row["first_step_ns"] for row in later) - answer["step_ns_plain"]
+        )
         numbers["first_start_s"] = rounds[0]["start_s"]
         numbers["stop_s"] = statistics.median(row["stop_s"] for row in later)
         numbers["trace_s"] = statistics.median(row["stop_s"] + row["save_s"] for row in later)

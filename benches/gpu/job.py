@@ -1,8 +1,9 @@
 """Records one workload in this process, and measures what that costs; the parent compares what comes out.
 
 Each round is a recording of every profiler asked for, in turn, in an order that changes; with none it is only a label,
-for a recording of the whole process. Steps without a profiler are timed before the first round, beside each recording,
-and after the last.
+for a recording of the whole process. A recording's first step is timed by itself, and not compared: a thread's first
+event costs what no later one does. Steps without a profiler are timed before the first round, beside each recording, and
+after the last.
 """
 
 import json
@@ -71,6 +72,7 @@ def _record(torch, step, job, name, round_number):
     recording = profilers.make(name, torch, folder, job["all_threads"], stand_in)
     recording.start()
     try:
+        first = _burst(torch, step, 1)
         spent = _labelled(torch, step, job["steps"])
     finally:
         recording.stop()
@@ -78,6 +80,7 @@ def _record(torch, step, job, name, round_number):
     return {
         "profiler": name,
         "round": round_number,
+        "first_step_ns": first,
         "step_ns": spent / job["steps"],
         "trace": str(recording.path),
         "trace_bytes": recording.path.stat().st_size,

@@ -246,7 +246,7 @@ def test_nodes_that_torch_does_not_tell_have_to_be_as_many_as_each_launch_runs()
 
 def answer(profilers, step_ns, plain_ns=1000, after_ns=1000):
     """What a process answers: two rounds of each profiler, of which the first is slow."""
-    seconds = {"start_s": 0.1, "stop_s": 0.25, "save_s": 0.5, "trace_bytes": 7}
+    seconds = {"first_step_ns": 5000, "start_s": 0.1, "stop_s": 0.25, "save_s": 0.5, "trace_bytes": 7}
     recordings = [
         {"profiler": name, "round": number, "step_ns": step_ns[name] + (0 if number else 9000), **seconds}
         for number in range(2)
@@ -260,6 +260,7 @@ def test_costs_are_added_to_a_step_and_compared():
     costs = cost.of([answer(["torch", "stepscope"], {"torch": 1800, "stepscope": 1200})])
     assert costs["torch"]["added_step_ns"] == 800 and costs["stepscope"]["added_step_ns"] == 200
     assert costs["added_ratio"] == 0.25
+    assert costs["stepscope"]["added_first_step_ns"] == 4000
     assert costs["stepscope"]["trace_s"] == 0.75
     # What is left after stop can only be told where nothing else has recorded.
     assert "left_ratio" not in costs["stepscope"]
