@@ -174,6 +174,16 @@ def test_a_plan_says_who_does_what(job):
             "sql", job, "explain select * from critical_path()", *cluster(*started), env=environment()
         ).stdout
         assert "--rank=0]" in plan and "--rank=1]" in plan, plan
+        verbose = f"explain verbose {QUERIES['groups']}"
+        plan = runs.stepscope("sql", job, verbose, *cluster(*started), *SMALL_PARTS, env=environment()).stdout
+        assert plan.index("logical_plan") < plan.index("DistributedExec"), plan
+        drawn = f"explain format graphviz {QUERIES['groups']}"
+        plan = runs.stepscope("sql", job, drawn, *cluster(*started), *SMALL_PARTS, env=environment()).stdout
+        assert "digraph" in plan, plan
+        told = runs.run(
+            runs.COMMAND, "sql", job, "explain format tree select 1", *cluster(*started), env=environment()
+        )
+        assert told.returncode == 1 and "indent or graphviz, not tree" in told.stderr, told.stderr
 
 
 def test_a_worker_that_is_killed_in_the_middle_is_done_without(job, tmp_path):

@@ -10,11 +10,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::common::DataFusionError;
+use datafusion::common::format::ExplainFormat;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::Explain;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion_distributed::display_plan_ascii;
+use datafusion_distributed::{display_plan_ascii, display_plan_graphviz};
 use futures_util::{StreamExt, stream};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek};
@@ -50,13 +51,28 @@ pub(super) async fn rows(
     unreachable!("the last attempt has returned")
 }
 
-/// What each worker would do, where `explain` asks for it: the engine says what one process would do.
+/// What each worker would do, where `explain` asks for it: the engine says what one process would do. With `verbose`, what is
+/// asked for stands before it.
 pub(super) async fn plan(frame: DataFrame, explain: &Explain) -> Result<SendableRecordBatchStream, QueryError> {
     let schema: SchemaRef = Arc::clone(explain.schema.inner());
     let plan = frame.into_parts().0.create_physical_plan(&explain.plan).await?;
-    let columns = ["distributed_plan".to_string(), display_plan_ascii(plan.as_ref(), false)];
-    let columns = columns.map(|text| Arc::new(StringArray::from(vec![text])) as ArrayRef);
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns.into()).map_err(DataFusionError::from)?;
+    let told = match &explain.explain_format {
+        ExplainFormat::Indent => display_plan_ascii(plan.as_ref(), false),
+        ExplainFormat::Graphviz => display_plan_graphviz(plan)?,
+        other => {
+            let format = other.to_string();
+            return Err(QueryError::new(format!(
+                "with --cluster a plan has the format indent or graphviz, not {format}"
+            )));
+        }
+    };
+    let mut plans = vec![("distributed_plan", told)];
+    if explain.verbose {
+        plans.insert(0, ("logical_plan", explain.plan.display_indent().to_string()));
+    }
+    let (kinds, plans): (Vec<_>, Vec<_>) = plans.into_iter().unzip();
+    let columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from(kinds)), Arc::new(StringArray::from(plans))];
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(DataFusionError::from)?;
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter([Ok(batch)]))))
 }
 
