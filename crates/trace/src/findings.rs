@@ -206,8 +206,8 @@ finding_codes! {
         "waits for an event whose recording is not in the trace: what was waited for is not known";
     WaitOnFutureEvent = "trace.wait_on_future_event", Suspect,
         "waits for an event that was recorded later: the wait was joined with the wrong recording";
-    SyncDuringKernel = "trace.sync_during_kernel", Info,
-        "waits for a stream were reported while a kernel of it was running";
+    WaitTooShort = "trace.wait_too_short", Suspect,
+        "waits for a stream ended while a kernel of it ran that had begun before them: the clocks of host and device disagree";
     CollectiveWithoutMetadata = "trace.collective_without_metadata", Info,
         "calls of collectives have no metadata: their groups are not known, and sizes only where a label has them";
     CollectiveGroupAssumed = "trace.collective_group_assumed", Info,

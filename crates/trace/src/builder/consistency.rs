@@ -3,6 +3,7 @@
 
 use crate::{DeviceEvent, FindingCode, SyncKind, Trace, TrackId};
 use rustc_hash::FxHashMap;
+use stepscope_base::Span;
 use stepscope_base::units::format_ns;
 
 /// Adds a finding for each contradiction.
@@ -41,8 +42,8 @@ pub(super) fn check(trace: &mut Trace) {
         }
         let stream = wait.stream.filter(|_| wait.kind == SyncKind::Stream);
         let track = stream.and_then(|stream| streams.get(&(wait.device, stream)));
-        if track.is_some_and(|track| is_running(trace, *track, wait_ns)) {
-            findings.add(FindingCode::SyncDuringKernel, shown);
+        if track.is_some_and(|track| outlasts(trace, *track, trace.slices.span(wait.slice))) {
+            findings.add(FindingCode::WaitTooShort, shown);
         }
     }
     trace.findings = findings;
@@ -87,11 +88,11 @@ fn streams(trace: &Trace) -> FxHashMap<(crate::DeviceId, i64), TrackId> {
     tracks.filter_map(|(at, track)| Some(((track.device?, track.stream?), TrackId::from_index(at)))).collect()
 }
 
-/// True when a kernel that started before `at_ns` ends after it.
-fn is_running(trace: &Trace, track: TrackId, at_ns: i64) -> bool {
+/// True when a kernel that ran before a wait for its stream began still runs when that has ended.
+fn outlasts(trace: &Trace, track: TrackId, wait: Span) -> bool {
     trace
-        .open_slices(track, at_ns)
-        .any(|id| trace.slices.kind(id) == crate::SliceKind::Kernel && trace.slices.span(id).start_ns < at_ns)
+        .open_slices(track, wait.end_ns)
+        .any(|id| trace.slices.kind(id) == crate::SliceKind::Kernel && trace.slices.span(id).start_ns < wait.start_ns)
 }
 
 fn short(name: &str) -> String {
@@ -148,12 +149,19 @@ mod tests {
     fn what_is_in_order_gives_no_finding() {
         assert_eq!(findings(0, 5, SyncKind::Stream, 15, None), [""; 0]);
         assert_eq!(findings(0, 5, SyncKind::StreamWaitEvent, 15, Some(3)), [""; 0]);
+        // A wait of 2 ns for a kernel that runs from 5 to 15.
+        assert_eq!(findings(0, 5, SyncKind::Stream, 13, None), [""; 0]);
+        assert_eq!(
+            findings(0, 5, SyncKind::Stream, 4, None),
+            [""; 0],
+            "a kernel that another thread launched meanwhile"
+        );
     }
 
     #[test]
     fn each_contradiction_has_its_finding() {
         assert_eq!(findings(6, 5, SyncKind::Device, 15, None), ["trace.device_event_before_launch"]);
-        assert_eq!(findings(0, 5, SyncKind::Stream, 14, None), ["trace.sync_during_kernel"]);
+        assert_eq!(findings(0, 5, SyncKind::Stream, 12, None), ["trace.wait_too_short"]);
         assert_eq!(findings(0, 5, SyncKind::Event, 15, None), ["trace.wait_without_event"]);
         assert_eq!(findings(0, 5, SyncKind::StreamWaitEvent, 15, Some(16)), ["trace.wait_on_future_event"]);
     }
