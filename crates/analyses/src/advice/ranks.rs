@@ -16,8 +16,8 @@ mod slow;
 mod stages;
 
 use super::{
-    Advice, AllAdvice, Lacks, Rule, barriers, collections, comm_overlap, exposed_comm, facts::LEAST_NS, late_gathers,
-    no_sync, owners, small_buckets,
+    Advice, AllAdvice, Lacks, Rule, barriers, collections, comm_overlap, exposed_comm, facts::LEAST_NS,
+    judged::finished, late_gathers, no_sync, owners, small_buckets,
 };
 use crate::context::Shared;
 use crate::{AnalysisContext, Selection, SharedResults};
@@ -103,7 +103,7 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
     for rule in RULES {
         match (rule.judge)(&facts) {
             Ok(said) => {
-                rows.extend(said.rows.into_iter().map(|row| super::finished(rule.code, row)));
+                rows.extend(said.rows.into_iter().map(|row| finished(rule.code, row)));
                 for (rank, ns) in said.waits_ns {
                     let known = waits_ns.entry(rank).or_default();
                     *known = ns.max(*known);

@@ -6,8 +6,8 @@ use crate::{AnalysisContext, find};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::{
-    Device, DeviceEvent, DeviceEventClass, DeviceId, IoAction, IoEvent, IoLayer, OpInfo, OpInputs, Process, SliceKind,
-    TraceBuilder, Track, TrackKind,
+    Device, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, IoAction, IoEvent, IoLayer, OpInfo, OpInputs,
+    Process, SliceKind, TraceBuilder, Track, TrackKind,
 };
 
 /// A drawing whose columns are `column_us` wide.
