@@ -41,6 +41,7 @@ def test_a_fault_of_a_simulated_device_is_named_first(tmp_path, name, seed):
 
 ON_A_GPU = {
     "gpu_cache_emptied": ("memory.device_allocations", "cudaMalloc"),
+    "gpu_double_precision": ("compute.double_precision", "aten::addmm"),
     "gpu_float32_products": ("compute.tensor_cores", "aten::mm"),
     "gpu_odd_sizes": ("compute.gemm_shapes", "aten::mm"),
     "gpu_pageable_batches": ("copy.pageable", "12 copies"),

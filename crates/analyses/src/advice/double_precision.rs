@@ -32,13 +32,19 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let has_shapes = facts.trace.has_shapes();
     let is_known = |process: &Process| process.settings.parameters_float64.is_some();
-    if !has_shapes && !facts.trace.processes.iter().any(is_known) {
-        return Err(Lacks(
-            "no types of operators' inputs, nor of parameters: `stepscope record` has the latter, and `--shapes` or `record_shapes=True` the former",
-        ));
-    }
-    if let Ok(devices) = facts.kernels() {
-        return Ok(devices.filter_map(|(device, work)| of_device(facts, device, work)).collect());
+    let knows_types = has_shapes || facts.trace.processes.iter().any(is_known);
+    let of_devices = facts.kernels().ok().map(|devices| -> Vec<Advice> {
+        devices.filter_map(|(device, work)| of_device(facts, device, work)).collect()
+    });
+    match of_devices {
+        // The names of kernels say that they are of 64 bits, but not of all that they are not.
+        Some(found) if knows_types || !found.is_empty() => return Ok(found),
+        _ if !knows_types => {
+            return Err(Lacks(
+                "no types of operators' inputs, nor of parameters: `stepscope record` has the latter, and `--shapes` or `record_shapes=True` the former",
+            ));
+        }
+        _ => {}
     }
     let loops = facts.host_operators()?;
     Ok(loops.into_iter().filter_map(|(of, operators)| of_loop(facts, of, operators, has_shapes)).collect())
@@ -83,7 +89,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], has_shapes: bool) -> 
     let all: Vec<&StepOp> = operators.iter().filter(computes).collect();
     // Without the types of inputs, what most of the parameters are, the products of them are.
     let are_double = !has_shapes && settings::settings(facts, of).is_double();
-    let is_double = |op: &&&StepOp| are_double || has_shapes && is_double(trace, op);
+    let is_double = |op: &&&StepOp| are_double || has_shapes && is_of_double(trace, op);
     let double: Vec<&StepOp> = all.iter().filter(is_double).copied().collect();
     let time = |operators: &[&StepOp]| -> IntervalSet {
         operators.iter().map(|op| op.span).collect::<IntervalSet>().intersect(&of.windows)
@@ -118,13 +124,20 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], has_shapes: bool) -> 
     })
 }
 
-fn is_double(trace: &Trace, op: &StepOp) -> bool {
+fn is_of_double(trace: &Trace, op: &StepOp) -> bool {
     let inputs = trace.ops.get(op.slice).map(|info| trace.ops.inputs(info.inputs));
     inputs.is_some_and(|inputs| trace.strings.get(inputs.types).contains("\"double\""))
 }
 
+/// Whether the name of a product's kernel says that it computes with 64-bit floats.
+pub(super) fn is_double(kernel: &str) -> bool {
+    ["dgemm", "d884gemm", "gemm_f64f64"].iter().any(|part| kernel.contains(part))
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::loops::tests::repeated;
     use crate::advice::tests::{check, drawn_us, rename};
     use stepscope_trace::{OpInfo, OpInputs, SliceId, Trace};
@@ -151,6 +164,24 @@ mod tests {
         check(&on_a_device("C|C|C|C", "float"), "compute.double_precision", &[]);
         // One product is no habit.
         check(&on_a_device("CCCC", "double"), "compute.double_precision", &[]);
+    }
+
+    #[test]
+    fn without_types_of_inputs_the_names_of_kernels_say_it() {
+        let of = |kernel: &str| {
+            let mut trace = rename(on_a_device("C|C|C|C", "double"), "C", kernel);
+            trace.ops.inputs.fill(OpInputs::UNKNOWN);
+            trace
+        };
+        for kernel in [
+            "volta_dgemm_128x64_nn",
+            "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1>(Params)",
+            "sm90_xmma_gemm_f64f64_f64f64_f64_nt_n_tilesize64x64x16_stage4_warpsize2x2x1_tensor16x8x8_execute_kernel__5x_cublas",
+        ] {
+            let rows = advice(&of(kernel), &Selection::default());
+            assert_eq!(rows[0].rule.as_str(), "compute.double_precision", "{kernel}");
+        }
+        check(&of("volta_sgemm_128x64_nn"), "compute.double_precision", &[]);
     }
 
     /// Five steps of 1 ms, in which `d` and `f` are products; the type of the inputs of `d` is given.

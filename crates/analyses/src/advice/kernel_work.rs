@@ -2,6 +2,7 @@
 //! which leave multiprocessors empty. One pass over device events.
 
 use super::cases::Cases;
+use super::double_precision::is_double;
 use super::gemm_shapes::is_aligned;
 use super::{Advice, Place};
 use crate::AnalysisContext;
@@ -97,7 +98,8 @@ pub(super) fn kernels_of(context: &AnalysisContext<'_>, rank: u32, is_wanted: im
 pub(super) struct KernelWork {
     /// Kernels of products of 32-bit floats, or of an unknown type, that use no tensor cores; named by operator.
     pub(super) plain: Work,
-    /// Kernels of products of 64-bit floats, which most of the parameters are where the type is not known; named by operator.
+    /// Kernels of products of 64-bit floats, by the types of inputs, else by the kernel's name, else since most of the
+    /// parameters are; named by operator.
     pub(super) double: Work,
     /// Kernels of operators that do little with each element and could be part of others; named by operator.
     pub(super) fusible: Work,
@@ -123,24 +125,24 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
     let mut work: Vec<KernelWork> = devices.iter().map(|_| KernelWork::default()).collect();
     let mut unfilled: Vec<i128> = vec![0; devices.len()];
     let mut types = Types::of(trace);
-    let mut aligned: FxHashMap<StringId, Option<bool>> = FxHashMap::default();
+    let mut kernels: FxHashMap<StringId, Named> = FxHashMap::default();
     for event in context.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
         let Some(slot) = slots[event.device.index()] else { continue };
         let span = trace.slices.span(event.slice);
         if let Some(op) = event.op {
             let name = trace.slices.name[op.index()];
             let category = types.classes.get(name).category;
+            let kernel = trace.slices.name[event.slice.index()];
+            let kernel = *kernels.entry(kernel).or_insert_with(|| Named::of(trace.strings.get(kernel)));
             if category == MATRIX_PRODUCT {
-                let kernel = trace.slices.name[event.slice.index()];
-                let is_aligned = *aligned.entry(kernel).or_insert_with(|| is_aligned(trace.strings.get(kernel)));
-                work[slot].knows_alignment |= is_aligned.is_some();
-                if is_aligned == Some(false) {
+                work[slot].knows_alignment |= kernel.is_aligned.is_some();
+                if kernel.is_aligned == Some(false) {
                     work[slot].unaligned.add(&event, span, name);
                 }
             }
             if FUSIBLE.contains(&category) {
                 work[slot].fusible.add(&event, span, name);
-            } else if let Some(precision) = types.of_product(op) {
+            } else if let Some(precision) = types.of_product(op, kernel) {
                 match precision {
                     Some(Precision::Fp64) => work[slot].double.add(&event, span, name),
                     None | Some(Precision::Fp32) if !event.uses_tensor_cores => {
@@ -164,6 +166,19 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
     work
 }
 
+/// What the name of a kernel says.
+#[derive(Clone, Copy)]
+struct Named {
+    is_aligned: Option<bool>,
+    is_double: bool,
+}
+
+impl Named {
+    fn of(kernel: &str) -> Self {
+        Self { is_aligned: is_aligned(kernel), is_double: is_double(kernel) }
+    }
+}
+
 /// What operators compute with.
 struct Types<'a> {
     trace: &'a Trace,
@@ -178,7 +193,7 @@ impl<'a> Types<'a> {
     }
 
     /// What a product computes with that tensor cores could do, as far as that is known; `None` for other operators.
-    fn of_product(&mut self, op: SliceId) -> Option<Option<Precision>> {
+    fn of_product(&mut self, op: SliceId, kernel: Named) -> Option<Option<Precision>> {
         let trace = self.trace;
         if !self.classes.get(trace.slices.name[op.index()]).is_tensor_core_eligible {
             return None;
@@ -190,7 +205,8 @@ impl<'a> Types<'a> {
         });
         let process = trace.tracks[trace.slices.track[op.index()].index()].process;
         let of_parameters = || trace.processes[process.index()].settings.is_double().then_some(Precision::Fp64);
-        Some(of_inputs.or_else(of_parameters))
+        let of_kernel = kernel.is_double.then_some(Precision::Fp64);
+        Some(of_inputs.or(of_kernel).or_else(of_parameters))
     }
 }
 
