@@ -54,6 +54,34 @@ test("no number is cut, on any page or table", async () => {
   await close();
 });
 
+/** Texts of a table's column that are cut. */
+const cutTexts = (page: Page, table: string, column: string) =>
+  page.getByRole("grid", { name: table, exact: true }).evaluate((grid, column) => {
+    const at = [...grid.querySelectorAll<HTMLElement>("thead th")].findIndex((th) => th.dataset.column === column);
+    if (at < 0) return ["there is no such column"];
+    const cells = [...grid.querySelectorAll("tr[data-row]")].flatMap((row) => row.querySelectorAll("td")[at] ?? []);
+    const isCut = (element: Element) => element.scrollWidth > element.clientWidth + 1;
+    return cells
+      .filter((cell) => isCut(cell) || [...cell.querySelectorAll(".middle-cut > *")].some(isCut))
+      .map((cell) => cell.textContent ?? "");
+  }, column);
+
+test("columns of texts are as wide as what is in them, before any number has more than it needs", async () => {
+  const { page, close } = await open(browser, trace.url, { viewport: { width: 1440, height: 900 } });
+  await settled(page);
+  for (const [place, table, column] of [
+    ["idle", "Longest gaps", "next_op"],
+    ["idle", "Longest gaps", "cause"],
+    ["idle", "Waits for devices", "call"],
+    ["operators", "All operators", "category"],
+    ["tables?analysis=advice", "Advice", "fault"],
+  ] as const) {
+    await goTo(page, place);
+    expect([table, column, await cutTexts(page, table, column)]).toEqual([table, column, []]);
+  }
+  await close();
+});
+
 test("columns of a histogram are as wide as their ranges on its axis", async () => {
   const [first] = analyze("kernel_durations", TRACE).results;
   const rows = analyze("kernel_durations", TRACE).results.filter(({ name }) => name === first?.name);

@@ -1,11 +1,13 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Cell, Column, Row } from "../../api/types";
 import { exactCell, plainCell, shortCell } from "../../format/cell";
+import { useWidth } from "../charts/width";
 import { copyText } from "../clipboard";
 import { MiddleCut } from "../MiddleCut";
+import { remPx } from "./text_width";
 import { useVirtual } from "./virtual";
-import type { Widths } from "./widths";
+import { inRoom, type Widths } from "./widths";
 import { type Called, cellWords, hasSentences, isSum, kindWords } from "./words";
 
 /** Height of a row, as in styles/table.css. */
@@ -37,7 +39,8 @@ interface Props {
 /** The rows on the screen, and room for all others above and below. */
 export function Body(props: Props) {
   const { label, columns, widths, store, count, height, opened, words, isVerbatim = false, onOpen, head } = props;
-  const scroller = useRef<HTMLDivElement>(null);
+  const [scroller, room] = useWidth<HTMLDivElement>();
+  const given = inRoom(widths, room / remPx());
   const virtual = useVirtual(scroller, count, ROW_PX);
   const [active, setActive] = useState(0);
   const items = virtual.getVirtualItems();
@@ -97,7 +100,7 @@ export function Body(props: Props) {
       >
         <colgroup>
           {columns.map((column, at) => (
-            <col key={column.name} style={{ width: `${widths.each[at]}rem` }} />
+            <col key={column.name} style={{ width: `${given[at]}rem` }} />
           ))}
           {widths.isChosen && <col />}
         </colgroup>

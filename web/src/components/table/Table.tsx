@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, runPath } from "../../api/paths";
-import type { Envelope, Row } from "../../api/types";
+import type { Column, Envelope, Row } from "../../api/types";
 import { formatCount } from "../../format/units";
 import { route, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
@@ -13,8 +13,12 @@ import type { RowLink } from "./links";
 import { RowDetail } from "./RowDetail";
 import { useRows } from "./rows";
 import { Toolbar } from "./Toolbar";
+import { widest } from "./text_width";
 import { widthsOf } from "./widths";
-import type { Called } from "./words";
+import { type Called, cellWords } from "./words";
+
+/** Widths of texts, by their column. */
+type Texts = Readonly<Record<string, number>>;
 
 /** Rows beyond this are reached by searching: browsers do not scroll over more. */
 const MAX_ROWS = 500_000;
@@ -78,6 +82,7 @@ export function Table(props: TableProps) {
   const [opened, setOpened] = useState<number | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another result has other rows
   useEffect(() => setOpened(null), [store]);
+  const textWidths = useTextWidths(analysis, props.words);
   const set = (next: Partial<Choices>, replace = false) => setParams(changesFor(next, prefix), { replace });
 
   const envelope = shown.envelope;
@@ -115,7 +120,7 @@ export function Table(props: TableProps) {
         <Body
           label={title}
           columns={columns}
-          widths={widthsOf(analysis, columns)}
+          widths={widthsOf(analysis, columns, textWidths(shown.first, columns))}
           store={shown}
           count={count}
           height={props.height ?? 16}
@@ -143,6 +148,24 @@ export function Table(props: TableProps) {
       )}
     </section>
   );
+}
+
+/** How wide the widest text of each column is. Another order or search can make one wider, never narrower. */
+function useTextWidths(analysis: string, words: Called = {}) {
+  const known = useRef({ analysis, rows: null as readonly Row[] | null, columns: "", widths: {} as Texts });
+  return (rows: readonly Row[], columns: readonly Column[]): Texts => {
+    const names = columns.map(({ name }) => name).join();
+    const { current } = known;
+    if (current.analysis === analysis && current.rows === rows && current.columns === names) return current.widths;
+    const before = current.analysis === analysis ? current.widths : {};
+    const texts = columns.filter(({ unit }) => unit === "text");
+    const widths = texts.map((column) => {
+      const here = widest(rows.map((row) => cellWords(column, row, columns, words)));
+      return [column.name, Math.max(here, before[column.name] ?? 0)] as const;
+    });
+    known.current = { analysis, rows, columns: names, widths: { ...before, ...Object.fromEntries(widths) } };
+    return known.current.widths;
+  };
 }
 
 /** How many rows there are, those that stand for others apart. */

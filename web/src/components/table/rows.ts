@@ -16,6 +16,8 @@ export class RowStore {
   readonly #asked = new Map<number, AbortController>();
   /** Everything of the answer but its rows; null until the first page is here. */
   envelope: Envelope | null = null;
+  /** The rows of the first answer, from which columns have their widths. */
+  first: readonly Row[] = [];
   error: ErrorBody | null = null;
 
   constructor(
@@ -65,6 +67,7 @@ export class RowStore {
     ];
     try {
       const answer = await ask<Envelope>(withQuery(this.path, [...this.query, ...part]), abort.signal);
+      if (this.envelope === null) this.first = answer.results;
       this.envelope = answer;
       this.#pages.set(page, answer.results);
       const farthest = [...this.#pages.keys()].sort((a, b) => Math.abs(b - page) - Math.abs(a - page))[0];

@@ -26,7 +26,7 @@ const KINDS = new Set([
 ]);
 
 /** Columns of sentences, in which code stands between backquotes. */
-const SENTENCES = new Set(["disproof", "says", "to_do"]);
+const SENTENCES = new Set(["disproof", "fault", "reason", "says", "to_do"]);
 
 /** What is called otherwise than its name, in every table. */
 const CALLED: Called = { state: { unpaired: "free not seen" } };

@@ -69,7 +69,7 @@ test("numbers fall and texts rise, and what is not known is last", () => {
 
 test("a column is as wide as what is in it, within limits", () => {
   const table = tableOf(answer([column("n", "int"), column("name", "text")], `[[1,"${"x".repeat(400)}"],[2,""]]`));
-  expect(widthsFor(table)).toEqual({ each: [4.5, 26], sum: 30.5, isChosen: false });
+  expect(widthsFor(table)).toEqual({ each: [4.5, 26], wished: [4.5, 60], sum: 30.5, isChosen: false });
 });
 
 test("a number of which nothing is known has the digits that a person reads", () => {

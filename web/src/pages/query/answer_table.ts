@@ -102,11 +102,11 @@ const MEASURED = 300;
 /** Widths of columns by what is in them, in rem, and their sum. */
 export function widthsFor({ columns, rows }: AnswerTable): Widths {
   const measured = rows.slice(0, MEASURED);
-  const each = columns.map(({ name, label, unit, isNumber }) => {
+  const wished = columns.map(({ name, label, unit }) => {
     const longest = measured.reduce((most, row) => Math.max(most, shortCell(unit, row[name]).length), 0);
     // The head has an arrow beside its label.
-    const width = Math.max(longest, label.length + 2) * 0.56 + 1.4;
-    return Math.min(Math.max(width, 4.5), isNumber ? 16 : 26);
+    return Math.min(Math.max(Math.max(longest, label.length + 2) * 0.56 + 1.4, 4.5), 60);
   });
-  return { each, sum: each.reduce((sum, width) => sum + width, 0), isChosen: false };
+  const each = wished.map((width, at) => Math.min(width, columns[at]?.isNumber ? 16 : 26));
+  return { each, wished, sum: each.reduce((sum, width) => sum + width, 0), isChosen: false };
 }
