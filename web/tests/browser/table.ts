@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import type { Cell, Row, Unit } from "../../src/api/types";
 import { exactCell, MISSING, shortCell } from "../../src/format/cell";
+import { shortName } from "../../src/format/names";
 
 /** A cell as it is shown, and what hovering over it says. */
 export interface ShownCell {
@@ -88,7 +89,8 @@ export const shownOf = (rows: readonly Row[], columns: readonly string[]): Shown
     columns.map((name) => {
       const cell = row[name] ?? null;
       const unit = unitOf(name, cell);
-      return { text: called(name, cell, shortCell(unit, cell)), exact: exactCell(unit, cell) };
+      const text = shortCell(unit, typeof cell === "string" ? shortName(cell) : cell);
+      return { text: called(name, cell, text), exact: exactCell(unit, cell) };
     }),
   );
 

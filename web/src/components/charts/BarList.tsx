@@ -1,5 +1,6 @@
 import type { Cell, Unit } from "../../api/types";
 import { exactCell, formatCell } from "../../format/cell";
+import { shortName } from "../../format/names";
 import { MiddleCut } from "../MiddleCut";
 import { Value } from "../Value";
 
@@ -42,7 +43,7 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
 }
 
 function named(bar: Bar, isPath: boolean) {
-  const text = formatCell("text", bar.name);
+  const text = formatCell("text", shortName(bar.name));
   const name = isPath ? text : <MiddleCut text={text} />;
   return bar.href ? <a href={bar.href}>{name}</a> : name;
 }

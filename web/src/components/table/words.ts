@@ -2,6 +2,7 @@
 
 import type { Cell, Column, Row } from "../../api/types";
 import { shortCell } from "../../format/cell";
+import { shortName } from "../../format/names";
 import { withoutCode } from "../vocabulary";
 
 /** Words for values of a column, by the column's name and the value. */
@@ -62,7 +63,7 @@ export function kindName(column: string, words: string): string {
 export function cellWords(column: Column, row: Row, columns: readonly Column[], called: Called = {}): string {
   const value: Cell | undefined = row[column.name];
   if (typeof value === "string")
-    return called[column.name]?.[value] ?? kindWords(column.name, shortCell("text", value));
+    return called[column.name]?.[value] ?? kindWords(column.name, shortCell("text", shortName(value)));
   if (value === null && isSum(row)) {
     const isNameless = ({ name, unit }: Column) => row[name] === null && (unit === "text" || unit === "id");
     if (columns.find(isNameless) === column) return SUMS[String(row.row)] ?? "";

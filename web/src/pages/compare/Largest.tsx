@@ -6,6 +6,7 @@ import { MiddleCut } from "../../components/MiddleCut";
 import { PlainHead } from "../../components/table/PlainHead";
 import { Value } from "../../components/Value";
 import { exactCell, formatCell } from "../../format/cell";
+import { shortName } from "../../format/names";
 import { formatCount } from "../../format/units";
 import { Milliseconds } from "./Milliseconds";
 import { type Change, largestOf, type StepParts } from "./step_parts";
@@ -37,7 +38,11 @@ export function Largest({ parts }: { parts: StepParts }) {
           {first.map((change) => (
             <tr key={`${change.class} ${change.name}`}>
               <th scope="row" title={exactCell("text", change.name)}>
-                {change.name === null ? <i>no name recorded</i> : <MiddleCut text={formatCell("text", change.name)} />}
+                {change.name === null ? (
+                  <i>no name recorded</i>
+                ) : (
+                  <MiddleCut text={formatCell("text", shortName(change.name))} />
+                )}
               </th>
               <td>
                 <Swatch part={change.class} /> {partLook(change.class).words}
