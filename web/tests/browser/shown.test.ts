@@ -6,6 +6,7 @@ import { at, goTo, launch, open, pagesOf, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
 import { served } from "./served";
 import { analyze, report, type View } from "./stepscope";
+import { shownColumns } from "./table";
 
 let browser: Browser;
 let [run, trace] = [] as unknown as [View, View];
@@ -79,6 +80,20 @@ test("columns of texts are as wide as what is in them, before any number has mor
     await goTo(page, place);
     expect([table, column, await cutTexts(page, table, column)]).toEqual([table, column, []]);
   }
+  await close();
+});
+
+test("what no row of a run can have is no column unless it is wanted", async () => {
+  const { page, close } = await open(browser, at(run.url, "io"));
+  await settled(page);
+  const waiting = await shownColumns(page, "How long steps wait for data");
+  expect(waiting).toEqual(expect.arrayContaining(["step", "total_ns", "dataloader_ns", "cpu_ns"]));
+  expect(waiting.filter((name) => ["rank", "kernel_ns"].includes(name))).toEqual([]);
+  await goTo(page, "operators");
+  const operators = await shownColumns(page, "All operators");
+  expect(operators.filter((name) => name.startsWith("device"))).toEqual([]);
+  await goTo(page, "operators?cols=name,device_self_ns");
+  expect(await shownColumns(page, "All operators")).toEqual(["name", "device_self_ns"]);
   await close();
 });
 

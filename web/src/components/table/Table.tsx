@@ -7,7 +7,7 @@ import { detail, runId } from "../../state/runs";
 import { Definition } from "../Definition";
 import { Empty, ErrorNotice, Loading } from "../Notice";
 import { Body } from "./Body";
-import { type Choices, changesFor, choicesAt, nextSort, queryOf, shownColumns } from "./choices";
+import { type Choices, changesFor, choicesAt, namesOfNothing, nextSort, queryOf, shownColumns } from "./choices";
 import { Head } from "./Head";
 import type { RowLink } from "./links";
 import { RowDetail } from "./RowDetail";
@@ -98,7 +98,8 @@ export function Table(props: TableProps) {
   if (props.isOptional && envelope.page.total === 0) return null;
 
   const part = props.source ? "in either run" : whereWords(props.part ?? selection.value);
-  const columns = shownColumns(envelope.columns, choices.columns, hidden);
+  const idle = props.source ? [] : namesOfNothing(detail.value);
+  const columns = shownColumns(envelope.columns, choices.columns, [...hidden, ...idle]);
   const count = Math.min(envelope.page.matching, MAX_ROWS);
   const openedRow = opened === null ? undefined : shown.row(opened);
   return (

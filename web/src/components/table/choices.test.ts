@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
-import type { Column } from "../../api/types";
+import type { Column, RunDetail } from "../../api/types";
 import { formatRoute, parseRoute, withParams } from "../../state/url";
 import {
   ariaSort,
   type Choices,
   changesFor,
   choicesAt,
+  namesOfNothing,
   nextSort,
   parseCondition,
   queryOf,
@@ -75,4 +76,15 @@ test("columns without answers are not shown unless chosen", () => {
   expect(names(null, ["c"])).toEqual(["a"]);
   expect(names(["b", "a"])).toEqual(["a", "b"]);
   expect(names(["gone"])).toEqual(["a", "c"]);
+});
+
+test("the only rank of a run is in no column, and neither are devices that it has none of", () => {
+  const run = (ranks: number, devices: boolean) =>
+    ({ ranks: Array.from({ length: ranks }), has: { devices } }) as unknown as RunDetail;
+  expect(namesOfNothing(null)).toEqual([]);
+  expect(namesOfNothing(run(2, true))).toEqual([]);
+  expect(namesOfNothing(run(1, true))).toEqual(["rank"]);
+  const names = namesOfNothing(run(2, false));
+  expect(names).toEqual(expect.arrayContaining(["kernel_ns", "device_self_ns", "backward_device_total_ns"]));
+  expect(names.filter((name) => /^(rank|host|cpu|comm)/.test(name))).toEqual([]);
 });

@@ -2,7 +2,7 @@
 // one page apart.
 
 import type { Query } from "../../api/paths";
-import type { Column } from "../../api/types";
+import type { Column, RunDetail } from "../../api/types";
 import { type Changes, paramOf, paramsOf, type Route } from "../../state/url";
 
 /** How a condition compares; the words are what a person chooses from. */
@@ -97,6 +97,23 @@ export function shownColumns(
   }
   // That a row stands for others is seen without the column that says so.
   return columns.filter(({ name, has_answers }) => has_answers && name !== "row" && !hidden.includes(name));
+}
+
+/** Of devices, where a step's time goes to. */
+const OF_DEVICES = ["kernel_ns", "memcpy_ns", "memset_ns", "runtime_ns"];
+const OF_DEVICE = ["total_ns", "self_ns", "union_ns"].map((name) => `device_${name}`);
+const MODULES_ON_DEVICE = ["device_total_ns", "device_self_ns"].flatMap((name) => [
+  `forward_${name}`,
+  `backward_${name}`,
+]);
+
+/** Columns that say the same in all rows of a run: its only rank, and 0 for devices that it has none of. */
+export function namesOfNothing(run: RunDetail | null): string[] {
+  if (!run) return [];
+  return [
+    ...(run.ranks.length === 1 ? ["rank"] : []),
+    ...(run.has.devices ? [] : [...OF_DEVICES, ...OF_DEVICE, ...MODULES_ON_DEVICE]),
+  ];
 }
 
 function isOperator(text: string | undefined): text is Operator {

@@ -9,6 +9,7 @@ import { tintOf } from "../../components/flame/tint";
 import { findModule, type Module, treeOf, visible } from "../../components/flame/tree";
 import { timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { namesOfNothing } from "../../components/table/choices";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { measureWords } from "../../components/vocabulary";
@@ -29,7 +30,8 @@ export default function Modules() {
   const roots = useMemo(() => treeOf(rows ?? []), [rows]);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value) return <Loading what="Computing modules…" />;
-  const numbers = answer.value.columns.filter((column) => !NOT_NUMBERS.includes(column.name) && column.has_answers);
+  const leftOut = [...NOT_NUMBERS, ...namesOfNothing(detail.value)];
+  const numbers = answer.value.columns.filter((column) => !leftOut.includes(column.name) && column.has_answers);
   // What boxes can show: sums, of which those of the modules inside are a part.
   const isSum = (column: Column) => column.unit !== "ratio" && !/self|_per_s$/.test(column.name);
   const measures = numbers.filter(isSum);
