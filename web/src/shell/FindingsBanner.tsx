@@ -6,8 +6,9 @@ import { detail, runId } from "../state/runs";
 
 /** What is doubtful about the numbers, before anyone reads them. */
 export function FindingsBanner() {
-  const known = detail.value;
-  const answer = useAnswer<Envelope>(known && runPath(runId.value, "analyses/findings?limit=1"), known?.version ?? 0);
+  // Where the address names no run, the page says so.
+  const known = runId.value === detail.value?.id ? detail.value : null;
+  const answer = useAnswer<Envelope>(known && runPath(known.id, "analyses/findings?limit=1"), known?.version ?? 0);
   if (answer.state === "failed") {
     const { what, hint } = answer.error;
     return (

@@ -9,9 +9,9 @@ export interface ShownCell {
   readonly exact: string;
 }
 
-/** What a row is called that sums up the others: its value is none. */
-const SUMS = ["mean", "all of them"];
-const isSum = (cell: ShownCell) => SUMS.includes(cell.text) && cell.exact === exactCell("text", null);
+/** What a row is called that sums up the others, and what has no name: its value is none. */
+const NAMELESS = ["mean", "all", "without a call stack", "host"];
+const isNameless = (cell: ShownCell) => NAMELESS.includes(cell.text) && cell.exact === exactCell("text", null);
 
 /** Every row of the table with this name, scrolled through from its top. */
 export async function shownRows(page: Page, name: string): Promise<ShownCell[][]> {
@@ -32,7 +32,7 @@ export async function shownRows(page: Page, name: string): Promise<ShownCell[][]
     const before = rows.length;
     for (const row of onScreen) {
       if (row.index === rows.length && row.cells.every((cell) => cell.text !== "…" || cell.exact !== ""))
-        rows.push(row.cells.map((cell) => (isSum(cell) ? { ...cell, text: MISSING } : cell)));
+        rows.push(row.cells.map((cell) => (isNameless(cell) ? { ...cell, text: MISSING } : cell)));
     }
     if (rows.length === before) await page.waitForTimeout(50);
   }

@@ -32,6 +32,13 @@ test("a row that stands for others says so where others have their name", () => 
   expect(cells({ ...one, step: null, cause: "queue_wait" })).toEqual(["0", "–", "queue wait", "5 ns"]);
 });
 
+test("what has no value is called what that means", () => {
+  const words = (row: Record<string, string | null>) =>
+    COLUMNS.map((column) => cellWords(column, row, COLUMNS, { cause: { "": "nobody knows" } }));
+  expect(words({ rank: null, step: null, cause: null, start_ns: null })).toEqual(["–", "–", "nobody knows", "–"]);
+  expect(words({ rank: null, step: null, cause: "input", start_ns: null })[2]).toBe("input");
+});
+
 test("what a column is about has its values in words", () => {
   const doc = "`peak_rates`, or `full_device`.";
   const column = (name: string) =>

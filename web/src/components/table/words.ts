@@ -5,7 +5,7 @@ import { shortCell } from "../../format/cell";
 import { shortName } from "../../format/names";
 import { withoutCode } from "../vocabulary";
 
-/** Words for values of a column, by the column's name and the value. */
+/** Words for values of a column, by the column's name and the value; that of "" is for no value. */
 export type Called = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** Columns of which each value is one of a few names, such as `host_sync`. */
@@ -33,7 +33,7 @@ const SENTENCES = new Set(["disproof", "fault", "reason", "says", "to_do"]);
 const CALLED: Called = { state: { unpaired: "free not seen" } };
 
 /** What a row is called that stands for others, by its `row`. */
-const SUMS: Readonly<Record<string, string>> = { mean: "mean", sum: "all of them" };
+const SUMS: Readonly<Record<string, string>> = { mean: "mean", sum: "all" };
 
 /** A row that sums up others, or is their mean. */
 export const isSum = (row: Row | undefined): boolean => typeof row?.row === "string" && Object.hasOwn(SUMS, row.row);
@@ -68,5 +68,7 @@ export function cellWords(column: Column, row: Row, columns: readonly Column[], 
     const isNameless = ({ name, unit }: Column) => row[name] === null && (unit === "text" || unit === "id");
     if (columns.find(isNameless) === column) return SUMS[String(row.row)] ?? "";
   }
+  const none = called[column.name]?.[""];
+  if (value === null && none !== undefined) return none;
   return shortCell(column.unit, value);
 }

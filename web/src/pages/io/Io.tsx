@@ -42,7 +42,10 @@ export default function Io() {
       <h1>I/O</h1>
       <IoAdvice />
       {known?.has.io ? (
-        <Bandwidth rank={rank} />
+        <>
+          <Bandwidth rank={rank} />
+          <RangeForm range={range.value} onRange={chooseRange} />
+        </>
       ) : (
         <Empty>
           <Words text={NO_FILES} />
@@ -68,7 +71,6 @@ export default function Io() {
       />
       {known?.has.io && (
         <>
-          <RangeForm range={range.value} onRange={chooseRange} />
           <Choices label="Sort by" name="by" value={by} options={METRICS} />
           <TopBars nouns="files" analysis="io_files" by={by} name="file" isDevice={false} part={rangeSelection.value} />
           <Table

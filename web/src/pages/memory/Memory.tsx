@@ -50,6 +50,7 @@ export default function Memory() {
         prefix="m."
         height={6}
         hidden={["peak_ns", "frees"]}
+        words={{ device: { "": "host" } }}
         linksOf={(row) => summaryLinks(row)}
       />
       <div class="choices">

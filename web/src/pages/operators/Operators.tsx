@@ -3,6 +3,7 @@ import { Choices } from "../../components/Choices";
 import { Empty } from "../../components/Notice";
 import { TopBars } from "../../components/TopBars";
 import { Table } from "../../components/table/Table";
+import { Words } from "../../components/Words";
 import { param } from "../../state/route";
 import { analyses, detail } from "../../state/runs";
 import { operatorLinks } from "./links";
@@ -47,13 +48,19 @@ export default function Operators() {
         <Choices label="Sort by" name="by" value={by} options={metrics} />
       </div>
       {group === "shapes" && has?.shapes === false && (
-        <Empty>No shapes were recorded: record_shapes=True or `stepscope record --shapes` records them.</Empty>
+        <Empty>
+          <Words text="No shapes were recorded: record_shapes=True or `stepscope record --shapes` records them." />
+        </Empty>
       )}
       {group === "stack" && has?.stacks === false && (
-        <Empty>No stacks were recorded: with_stack=True or `stepscope record --stacks` records them.</Empty>
+        <Empty>
+          <Words text="No stacks were recorded: with_stack=True or `stepscope record --stacks` records them." />
+        </Empty>
       )}
       {group === "module" && has?.modules === false && (
-        <Empty>No modules were recorded: `stepscope record` records them without --no-modules.</Empty>
+        <Empty>
+          <Words text="No modules were recorded: `stepscope record` records them without --no-modules." />
+        </Empty>
       )}
       <TopBars
         analysis="operators"

@@ -24,6 +24,8 @@ const SAMPLES = [
   ["samples", "samples of stacks that have them"],
   ["self_samples", "samples of stacks of which they are the innermost line"],
 ] as const;
+/** What a row without a file is. */
+const NO_STACK = "without a call stack";
 /** Files that are named. */
 const FILES = 12;
 
@@ -81,6 +83,7 @@ export default function Source() {
         prefix="l."
         order={by}
         hidden={[...hidden, ...(has?.stack_samples ? [] : SAMPLES.map(([name]) => name))]}
+        words={{ file: { "": NO_STACK } }}
         linksOf={codeLinks}
       />
     </>
@@ -88,6 +91,6 @@ export default function Source() {
 }
 
 function barOf(row: Row, by: string) {
-  if (typeof row.file !== "string") return { name: "without a call stack", value: row[by] ?? null };
+  if (typeof row.file !== "string") return { name: NO_STACK, value: row[by] ?? null };
   return { name: row.file, value: row[by] ?? null, href: hrefWith({ file: row.file, line: null, around: null }) };
 }
