@@ -20,6 +20,7 @@ export function Header() {
         <label class="run">
           Run
           <select
+            class="of-run"
             value={run.value?.key}
             onChange={(event) => setParams({ run: event.currentTarget.value, rank: null, step: null, window: null })}
           >

@@ -83,6 +83,22 @@ test("columns of texts are as wide as what is in them, before any number has mor
   await close();
 });
 
+test("in a window of 1,024 pixels the run's name is whole, and the header one line", async () => {
+  const server = await served([TRACE, RUN]);
+  const { page, close } = await open(browser, server.url, { viewport: { width: 1600, height: 700 } });
+  await settled(page);
+  const name = page.locator("header .run select");
+  const whole = (await name.boundingBox())?.width ?? 0;
+  await page.setViewportSize({ width: 1024, height: 700 });
+  expect((await name.boundingBox())?.width).toBeCloseTo(whole, 0);
+  expect((await page.locator("header.top").boundingBox())?.height).toBeLessThan(50);
+  // With more beside it, it gives way.
+  await goTo(page, "operators?window=0-50000000");
+  expect((await page.locator("header.top").boundingBox())?.height).toBeLessThan(50);
+  await close();
+  await server.stop();
+});
+
 test("what no row of a run can have is no column unless it is wanted", async () => {
   const { page, close } = await open(browser, at(run.url, "io"));
   await settled(page);
