@@ -5,7 +5,8 @@ const LEAST = 2 * END;
 
 /** A name that is cut in its middle where there is no room for it; all of it is in the text. */
 export function MiddleCut({ text }: { text: string }) {
-  if (text.length < LEAST) return <>{text}</>;
+  // The end of a template is alike in all of its kernels, and that of `<built-in method …>` an address.
+  if (text.length < LEAST || text.endsWith(">")) return <>{text}</>;
   const at = text.length - END;
   // Not between the halves of one character.
   const isHalf = /[\udc00-\udfff]/.test(text.charAt(at));

@@ -16,7 +16,7 @@ const TEXT = 12;
 /** What is beside a text in its cell. */
 const BESIDE = 1.3;
 /** The most that a text has for which others are scrolled out of sight, and the most that it has of free room. */
-const NEEDED = { name: 22, kind: 18, text: 14, sentence: 30 } as const;
+const NEEDED = { name: 24, kind: 18, text: 14, sentence: 30 } as const;
 const WISHED = 60;
 /** Names for programs, beside what rows are called. */
 const CODES = new Set(["id", "rule", "code", "group"]);
