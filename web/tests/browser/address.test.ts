@@ -1,47 +1,35 @@
 // The address has everything that is chosen: Back goes through it, and a link brings it back.
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
+import { expect, test } from "vitest";
+import { at, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { served } from "./served";
-import { analyze, type View } from "./stepscope";
+import { analyze } from "./stepscope";
 import { shownColumns, shownRows } from "./table";
+import { viewerOf } from "./viewer";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([RUN, TRACE]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([RUN, TRACE]);
 
 test("the token leaves the address bar, and reloading still works", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   expect(new URL(page.url()).search).toBe("");
   await page.reload();
   await settled(page);
   await page.getByRole("button", { name: "Copy link" }).click();
   await page.getByText("Copied").waitFor();
   const link = await page.evaluate(() => navigator.clipboard.readText());
-  expect(new URL(link).search).toBe(new URL(server.url).search);
+  expect(new URL(link).search).toBe(new URL(viewer.server.url).search);
   await close();
 });
 
 test("without the token the page says what to open", async () => {
-  const { page } = await open(browser, new URL(server.url).origin);
+  const { page } = await open(viewer.browser, new URL(viewer.server.url).origin);
   await page.getByRole("alert").waitFor();
   expect(await page.getByRole("alert").textContent()).toContain("stepscope view");
 });
 
 test("order, search and filters are the server's, and stand in the address", async () => {
   const all = analyze("operators", RUN).results;
-  const { page, close } = await open(browser, at(server.url, "operators"));
-  await settled(page);
+  const { page, close } = await viewer.show("operators");
   await page.getByRole("columnheader", { name: "count" }).getByRole("button").click();
   await page.getByRole("columnheader", { name: "count" }).and(page.locator("[aria-sort=descending]")).waitFor();
   await settled(page);
@@ -55,7 +43,7 @@ test("order, search and filters are the server's, and stand in the address", asy
   const backward = all.filter((row) => /backward/i.test(`${row.name} ${row.category}`));
   expect((await shownRows(page, "All operators")).length).toBe(backward.length);
 
-  const again = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const again = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await settled(again.page);
   expect(await shownRows(again.page, "All operators")).toEqual(await shownRows(page, "All operators"));
   await again.close();
@@ -64,8 +52,7 @@ test("order, search and filters are the server's, and stand in the address", asy
 
 test("a filter is added by its form and taken away by its chip", async () => {
   const all = analyze("operators", RUN).results;
-  const { page, close } = await open(browser, at(server.url, "operators"));
-  await settled(page);
+  const { page, close } = await viewer.show("operators");
   await page.getByText("Filter", { exact: true }).click();
   await page.getByRole("combobox", { name: "Column", exact: true }).selectOption("count");
   await page.getByRole("combobox", { name: "Compared", exact: true }).selectOption("ge");
@@ -83,7 +70,7 @@ test("a filter is added by its form and taken away by its chip", async () => {
 });
 
 test("a filter that makes no sense is an error that says so, and can be taken away", async () => {
-  const { page } = await open(browser, at(server.url, "operators?where=nothing:eq:1"));
+  const { page } = await open(viewer.browser, at(viewer.server.url, "operators?where=nothing:eq:1"));
   await page.getByRole("alert").first().waitFor();
   expect(await page.getByRole("alert").first().textContent()).toContain("nothing");
   await page.getByRole("button", { name: "Try again" }).first().click();
@@ -91,8 +78,7 @@ test("a filter that makes no sense is an error that says so, and can be taken aw
 });
 
 test("Back goes through pages, steps and orders", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   await page.getByRole("combobox", { name: "Step", exact: true }).selectOption("3");
   await settled(page);
   await page.getByRole("link", { name: "Operators", exact: true }).click();
@@ -113,8 +99,7 @@ test("Back goes through pages, steps and orders", async () => {
 });
 
 test("a step that is chosen in the chart is the step of every page", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   await page.getByRole("button", { name: /^step 5 of rank 0/ }).click();
   await page.waitForURL(/step=5/);
   await page.getByRole("link", { name: "Operators", exact: true }).click();
@@ -125,8 +110,7 @@ test("a step that is chosen in the chart is the step of every page", async () =>
 });
 
 test("another run is another choice, in the address", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   await page.getByRole("combobox", { name: "Run", exact: true }).selectOption({ index: 1 });
   await page.waitForURL(/run=[ah]100_/);
   await page.getByRole("link", { name: "Kernels", exact: true }).click();
@@ -136,8 +120,7 @@ test("another run is another choice, in the address", async () => {
 });
 
 test("the theme is kept, and is what the page looks like", async () => {
-  const { page, close } = await open(browser, server.url, { colorScheme: "light" });
-  await settled(page);
+  const { page, close } = await viewer.show("", { colorScheme: "light" });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await background();
   await page.getByRole("combobox", { name: "Theme", exact: true }).selectOption("dark");

@@ -3,32 +3,28 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
-import { at, goTo, launch, open, settled } from "./browser";
+import { at, goTo, open, settled } from "./browser";
 import { INPUTS, RANKS, RUN, STEPS } from "./inputs";
 import { traceOf } from "./steps_trace";
 import { compare, type View, view } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
 let folder: string;
 let [before, now] = ["", ""];
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-compare-"));
   [before, now] = [join(folder, "before.json"), join(folder, "now.json")];
   writeFileSync(before, traceOf([1000, 1010, 1020, 1030, 1040], "gemm"));
   writeFileSync(now, traceOf([1500, 1510, 1520, 1530, 1540], "gemm"));
-  browser = await launch();
-  server = await view([before, now]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([before, now]);
 });
 
 /** Fails unless a table has the rows of the command. */
@@ -44,8 +40,7 @@ async function expectTable(page: Page, title: string, what: string, a: string, b
 const verdictOf = (page: Page) => page.getByRole("region", { name: "Verdict" }).locator("p").textContent();
 
 test("the page says what the command says", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare");
   const [steps] = compare(before, now, "steps").results;
   const said = page.getByRole("region", { name: "Steps" });
   expect(await verdictOf(page)).toBe(steps?.says);
@@ -68,8 +63,7 @@ test("the page says what the command says", async () => {
 });
 
 test("histograms have the steps and calls of both runs", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare?op=aten%3A%3Amm"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare?op=aten%3A%3Amm");
   const counts = async (name: string) => {
     const titles = await page.getByRole("slider", { name }).locator("title").allTextContents();
     return titles.map((title) => /: ([\d,]+) \w+ before, ([\d,]+) \w+ now$/.exec(title)?.slice(1).map(Number));
@@ -86,8 +80,7 @@ test("histograms have the steps and calls of both runs", async () => {
 });
 
 test("a row leads to the run's own page, and to its histogram", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare");
   const table = page.getByRole("grid", { name: "Operators", exact: true });
   await table.locator("tr[data-row]").filter({ hasText: "aten::mm" }).click();
   await page.getByRole("link", { name: "How long its calls take" }).click();
@@ -102,8 +95,7 @@ test("a row leads to the run's own page, and to its histogram", async () => {
 });
 
 test("boxes say how modules and operators have changed, and are reached by keys", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare");
   for (const tree of ["modules", "operator_tree"] as const) {
     await goTo(page, `compare?tree=${tree}`);
     const measure = tree === "modules" ? "device_total" : "host_total";
@@ -130,8 +122,7 @@ test("boxes say how modules and operators have changed, and are reached by keys"
 });
 
 test("the tree of all calls says how they have changed, and changes of self times sum to the whole", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare?tree=call_tree&by=b_host_total_ns"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare?tree=call_tree&by=b_host_total_ns");
   const rows = compare(before, now, "call_tree").results;
   const sum = (column: string, of = rows) => of.reduce((sum, row) => sum + Number(row[column] ?? 0), 0);
   const roots = rows.filter(({ parent }) => parent === null);
@@ -153,8 +144,7 @@ const shownTimes = (page: Page) =>
   page.getByRole("application").evaluateAll((all) => all.map((canvas) => (canvas as HTMLElement).dataset.view ?? ""));
 
 test("timelines move together, by keys too, and the link brings it back", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"), { reducedMotion: "reduce" });
-  await settled(page);
+  const { page, close } = await viewer.show("compare", { reducedMotion: "reduce" });
   const begin = await shownTimes(page);
   expect(new Set(begin).size).toBe(1);
   const second = page.getByRole("application").nth(1);
@@ -164,7 +154,7 @@ test("timelines move together, by keys too, and the link brings it back", async 
   const zoomed = await shownTimes(page);
   expect(new Set(zoomed).size).toBe(1);
   expect(zoomed).not.toEqual(begin);
-  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const other = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await settled(other.page);
   expect(await shownTimes(other.page)).toEqual(zoomed);
   await other.close();
@@ -187,7 +177,7 @@ test("what is doubtful about either side is told, and rows say which run they ar
   expect(findings.length).toBeGreaterThan(0);
   const other = await view([before, unlinked]);
   const { page, close } = await open(
-    browser,
+    viewer.browser,
     at(other.url, "compare?o.cols=name,runs,a_count_per_step,b_count_per_step"),
   );
   await settled(page);
@@ -202,14 +192,13 @@ test("what is doubtful about either side is told, and rows say which run they ar
 });
 
 test("the sides are swapped, and stand in the address", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare");
   await page.getByRole("button", { name: "Swap" }).click();
   await page.waitForURL(/run=now\.json/);
   await settled(page);
   const [steps] = compare(now, before, "steps").results;
   expect(await verdictOf(page)).toBe(steps?.says);
-  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const other = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await settled(other.page);
   expect(await verdictOf(other.page)).toBe(steps?.says);
   await other.close();
@@ -222,15 +211,13 @@ test("the sides are swapped, and stand in the address", async () => {
 });
 
 test.each(["light", "dark"] as const)("axe-core finds nothing, %s", async (colorScheme) => {
-  const { page, close } = await open(browser, at(server.url, "compare"), { colorScheme });
-  await settled(page);
+  const { page, close } = await viewer.show("compare", { colorScheme });
   expect(await violations(page)).toEqual([]);
   await close();
 });
 
 test("nothing sticks out at 400 pixels", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"), { viewport: { width: 400, height: 800 } });
-  await settled(page);
+  const { page, close } = await viewer.show("compare", { viewport: { width: 400, height: 800 } });
   const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   expect(content).toBeLessThanOrEqual(room ?? 0);
   await close();
@@ -238,12 +225,12 @@ test("nothing sticks out at 400 pixels", async () => {
 
 test("a run alone says how to open a second one, and a run that is not there is an error", async () => {
   const alone = await view([before]);
-  const { page, close } = await open(browser, at(alone.url, "compare"));
+  const { page, close } = await open(viewer.browser, at(alone.url, "compare"));
   await settled(page);
   expect(await page.locator("main .notice").textContent()).toContain("stepscope view A B");
   await close();
   await alone.stop();
-  const wrong = await open(browser, at(server.url, "compare?b=9"));
+  const wrong = await open(viewer.browser, at(viewer.server.url, "compare?b=9"));
   await wrong.page.getByRole("alert").waitFor();
   expect(await wrong.page.getByRole("alert").textContent()).toContain("no such run");
   await wrong.close();
@@ -287,7 +274,7 @@ describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean ste
   afterAll(() => pair.stop());
 
   test("what is shown sums: names to their class, classes to the difference, which is that of the steps", async () => {
-    const { page, close } = await open(browser, at(pair.url, "compare"));
+    const { page, close } = await open(viewer.browser, at(pair.url, "compare"));
     await settled(page);
     const region = page.getByRole("region", { name: "Where the difference comes from" });
     for (const button of await region.locator("tbody button.twist").all()) await button.click();
@@ -323,7 +310,7 @@ describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean ste
   });
 
   test("both mean steps are bars, and the largest changes with all others sum to the difference", async () => {
-    const { page, close } = await open(browser, at(pair.url, "compare"));
+    const { page, close } = await open(viewer.browser, at(pair.url, "compare"));
     await settled(page);
     const { results } = compare(a, b, "step_breakdown");
     const total = results.find(({ row }) => row === "total");
@@ -348,7 +335,7 @@ describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean ste
   });
 
   test("classes are opened with keys, and the link keeps what is open", async () => {
-    const { page, close } = await open(browser, at(pair.url, "compare"));
+    const { page, close } = await open(viewer.browser, at(pair.url, "compare"));
     await settled(page);
     const first = page.getByRole("region", { name: "Where the difference comes from" }).locator("button.twist").first();
     const before = (await accountOf(page)).length;
@@ -357,7 +344,7 @@ describe.each([...STEPS, [RUN, RANKS] as const])("the difference of the mean ste
     await page.waitForURL(/open=/);
     const opened = await accountOf(page);
     expect(opened.length).toBeGreaterThan(before);
-    const other = await open(browser, at(pair.url, new URL(page.url()).hash.slice(1)));
+    const other = await open(viewer.browser, at(pair.url, new URL(page.url()).hash.slice(1)));
     await settled(other.page);
     expect(await accountOf(other.page)).toEqual(opened);
     await other.close();
@@ -372,7 +359,7 @@ test("without a complete step in one of the two there is no difference of steps"
   const cut = join(folder, "cut.json");
   writeFileSync(cut, JSON.stringify({ schemaVersion: 1, traceEvents: [] }));
   const other = await view([before, cut]);
-  const { page, close } = await open(browser, at(other.url, "compare"));
+  const { page, close } = await open(viewer.browser, at(other.url, "compare"));
   await settled(page);
   const { results } = compare(before, cut, "step_breakdown");
   expect(results.at(-1)?.b_ns).toBeNull();
@@ -386,7 +373,7 @@ test("without a complete step in one of the two there is no difference of steps"
 describe.each(INPUTS.map((input, at) => [input, INPUTS[at + 1] ?? INPUTS[0] ?? ""] as const))("%s → %s", (a, b) => {
   test("the page has the command's rows", async () => {
     const both = await view([a, b]);
-    const { page, close } = await open(browser, at(both.url, `compare?b=${a === b ? 0 : 1}`));
+    const { page, close } = await open(viewer.browser, at(both.url, `compare?b=${a === b ? 0 : 1}`));
     await settled(page);
     expect(await verdictOf(page)).toBe(compare(a, b, "steps").results[0]?.says);
     await expectTable(page, "Operators", "operators", a, b);
@@ -401,7 +388,7 @@ describe.each(INPUTS.map((input, at) => [input, INPUTS[at + 1] ?? INPUTS[0] ?? "
 
 test("two ranks of one run are two sides", async () => {
   const one = await view([RUN, before]);
-  const { page, close } = await open(browser, at(one.url, "compare?b=0&rank=0&b-rank=0"));
+  const { page, close } = await open(viewer.browser, at(one.url, "compare?b=0&rank=0&b-rank=0"));
   await settled(page);
   const said = page.getByRole("region", { name: "Steps" });
   const [steps] = compare(RUN, RUN, "steps", "--rank-a", "0", "--rank-b", "0").results;

@@ -3,30 +3,26 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
+import { at, open, settled } from "./browser";
 import { RANKS, RUN } from "./inputs";
 import { traceOf } from "./steps_trace";
-import { compare, type View, view } from "./stepscope";
+import { compare, view } from "./stepscope";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
 let folder: string;
 let [before, now] = ["", ""];
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-compare-runs-"));
   [before, now] = [join(folder, "before.json"), join(folder, "now.json")];
   writeFileSync(before, traceOf([1000, 1010, 1020, 1030, 1040], "gemm"));
   writeFileSync(now, traceOf([1500, 1510, 1520, 1530, 1540], "gemm"));
-  browser = await launch();
-  server = await view([before, now]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([before, now]);
 });
 
 const verdictOf = (page: Page) => page.getByRole("region", { name: "Verdict" }).locator("p").textContent();
@@ -40,7 +36,7 @@ const cellsOf = (page: Page, name: string) =>
 
 test("what differs between the runs themselves is said first: settings, commands, options", async () => {
   const pair = await view([RUN, RANKS]);
-  const { page, close } = await open(browser, at(pair.url, "compare"));
+  const { page, close } = await open(viewer.browser, at(pair.url, "compare"));
   await settled(page);
   const region = page.getByRole("region", { name: "What differs between the runs" });
   const differing = await cellsOf(page, "What differs");
@@ -77,7 +73,7 @@ test("three runs have a trend: the mean step of each, and a column leads to the 
   const cut = join(folder, "without_steps.json");
   writeFileSync(cut, JSON.stringify({ schemaVersion: 1, traceEvents: [] }));
   const all = await view([before, now, cut, longer]);
-  const { page, close } = await open(browser, at(all.url, "compare"));
+  const { page, close } = await open(viewer.browser, at(all.url, "compare"));
   await settled(page);
   const region = page.getByRole("region", { name: "All runs" });
   await region.getByText("Click a column to compare").waitFor();
@@ -111,7 +107,9 @@ test("many runs are read when it is asked for, and nothing sticks out at 400 pix
     return path;
   });
   const many = await view(paths);
-  const { page, close } = await open(browser, at(many.url, "compare"), { viewport: { width: 400, height: 800 } });
+  const { page, close } = await open(viewer.browser, at(many.url, "compare"), {
+    viewport: { width: 400, height: 800 },
+  });
   await settled(page);
   const region = page.getByRole("region", { name: "All runs" });
   expect(await region.getByRole("table").count()).toBe(0);
@@ -127,8 +125,7 @@ test("many runs are read when it is asked for, and nothing sticks out at 400 pix
 });
 
 test("two runs have no trend", async () => {
-  const { page, close } = await open(browser, at(server.url, "compare"));
-  await settled(page);
+  const { page, close } = await viewer.show("compare");
   expect(await page.getByRole("region", { name: "All runs" }).count()).toBe(0);
   await close();
 });

@@ -1,26 +1,16 @@
 // Rows of devices that are made of results say what the command says.
 
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { counterText } from "../../src/canvas/draw/counters";
 import { formatRatio } from "../../src/format/units";
-import { at, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { served } from "./served";
-import { analyze, type View } from "./stepscope";
+import { analyze } from "./stepscope";
 import { canvas, selected } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([TRACE, RUN]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([TRACE, RUN]);
 
 /** What is said of a place on the row with this label, `part` of the way from the left. */
 async function hovered(page: Page, label: string, part = 0.5): Promise<string> {
@@ -44,8 +34,7 @@ test("pointing at the use of a device says the bucket's values", async () => {
   const bucket = buckets[Math.floor(buckets.length / 2)];
   if (!bucket) throw new Error("the trace has no bucket");
   const middle = Number(bucket.start_ns) + Number(bucket.span_ns) / 2;
-  const { page, close } = await open(browser, at(server.url, `timeline?view=${middle - 650_000}-${middle + 650_000}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?view=${middle - 650_000}-${middle + 650_000}`);
   const said = await hovered(page, "Utilization");
   const [use, full] = [bucket.utilization_ratio, bucket.sm_efficiency_ratio].map((ratio) =>
     ratio === null ? null : formatRatio(Number(ratio)),
@@ -59,8 +48,7 @@ test("pointing at the queue of a device says how many device events wait", async
   const buckets = analyze("queue_length_curve", TRACE, "--bucket", "0.01").results;
   const bucket = buckets.reduce((most, next) => (Number(next.length_max) > Number(most.length_max) ? next : most));
   const middle = Number(bucket.start_ns) + Number(bucket.span_ns) / 2;
-  const { page, close } = await open(browser, at(server.url, `timeline?view=${middle - 650_000}-${middle + 650_000}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?view=${middle - 650_000}-${middle + 650_000}`);
   const said = await hovered(page, "Queue length");
   const [mean, least, most] = [bucket.length_mean, bucket.length_min, bucket.length_max].map(Number);
   const text = (value = 0) => counterText(value, "count");
@@ -78,8 +66,7 @@ test("pointing at a gap says its cause and length, and the filter of tracks keep
   if (!gap) throw new Error("the trace has no gap");
   const [start, length] = [Number(gap.start_ns), Number(gap.idle_ns)];
   const view = `${start - length}-${start + 2 * length}`;
-  const { page, close } = await open(browser, at(server.url, `timeline?view=${view}&tracks=idle+gaps`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?view=${view}&tracks=idle+gaps`);
   await expect.poll(() => page.locator(".timeline-label:not(.header)").count()).toBe(1);
   const said = await hovered(page, "Longest idle gaps");
   expect(said).toContain("host");
@@ -92,8 +79,7 @@ test("a piece of the critical path leads to its slice, by a click and by keys", 
   const piece = pieces.reduce((most, next) => (Number(next.path_ns) > Number(most.path_ns) ? next : most));
   const [start, length] = [Number(piece.start_ns), Number(piece.path_ns)];
   const view = `${start - length}-${start + 2 * length}`;
-  const { page, close } = await open(browser, at(server.url, `timeline?view=${view}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?view=${view}`);
   const said = await hovered(page, "Critical path");
   expect(said).toContain(String(piece.name).slice(0, 100));
   await page.mouse.down();
@@ -118,8 +104,7 @@ test("pieces of the critical path in a range are a table, which keys lead throug
   const pieces = all.filter((row) => Number(row.end_ns) > from && Number(row.start_ns) < to);
   const piece = pieces.find(({ name }) => name !== null);
   if (!piece) throw new Error("no piece in the range has a slice");
-  const { page, close } = await open(browser, at(server.url, `timeline?range=${from}-${to}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?range=${from}-${to}`);
   await page.getByRole("tab", { name: "Events" }).click();
   await page.getByRole("combobox", { name: "Events" }).selectOption("pieces of the critical path");
   const rows = page.locator("#timeline-panel tbody tr");
@@ -148,8 +133,7 @@ test("pieces of the critical path in a range are a table, which keys lead throug
 });
 
 test("a run without a device has no such rows", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1");
   expect(
     await page.locator(".timeline-label", { hasText: /Critical path|Utilization|Queue length|idle gaps/ }).count(),
   ).toBe(0);

@@ -3,27 +3,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Row } from "../../src/api/types";
 import { formatCell } from "../../src/format/cell";
-import { at, goTo, launch, open, settled } from "./browser";
+import { at, goTo, open, settled } from "./browser";
 import { HANG, RANKS } from "./inputs";
 import { served } from "./served";
-import { analyze, simulate, type View } from "./stepscope";
+import { analyze, simulate } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([RANKS]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([RANKS]);
 
 const steps = () => analyze("step_breakdown", RANKS).results.filter((row) => row.step !== null);
 const wordsOf = (row: ReturnType<typeof steps>[number]) =>
@@ -32,8 +23,7 @@ const wordsOf = (row: ReturnType<typeof steps>[number]) =>
 test("the map has every step of every rank, as long as the command says", async () => {
   const expected = steps();
   expect(new Set(expected.map((row) => row.rank)).size).toBe(2);
-  const { page, close } = await open(browser, at(server.url, "distributed"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed");
   const cells = page.locator(".heat-map [role=button]");
   expect(await cells.evaluateAll((all) => all.map((cell) => cell.getAttribute("aria-label")))).toEqual(
     expected.map(wordsOf),
@@ -50,8 +40,7 @@ test("the map has every step of every rank, as long as the command says", async 
 });
 
 test("with the keyboard a step is found on the map, chosen, and seen on the timeline", async () => {
-  const { page, close } = await open(browser, at(server.url, "distributed"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed");
   await page.locator('.heat-map [tabindex="0"]').focus();
   await page.keyboard.press("ArrowDown");
   for (let moves = 0; moves < 3; moves++) await page.keyboard.press("ArrowRight");
@@ -76,8 +65,7 @@ test("with the keyboard a step is found on the map, chosen, and seen on the time
 });
 
 test("a rank that is chosen by its bar is the rank of every table", async () => {
-  const { page, close } = await open(browser, at(server.url, "distributed"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed");
   const chart = page.getByRole("slider", { name: "Where the time of the average step goes" });
   await chart.focus();
   await page.keyboard.press("End");
@@ -98,7 +86,7 @@ test("a rank that is chosen by its bar is the rank of every table", async () => 
 test("a job that hangs begins with the rank that the others wait for, and a row leads to where it is", async () => {
   const [first] = analyze("hangs", HANG).results;
   const server = await served([HANG]);
-  const { page, close } = await open(browser, at(server.url, "distributed"));
+  const { page, close } = await open(viewer.browser, at(server.url, "distributed"));
   await settled(page);
   const said = await page.locator("main h1 + .waited-for").textContent();
   expect(said).toBe(`A collective does not end. Rank ${first?.rank}, ${first?.state}: ${first?.verdict}.`);
@@ -117,7 +105,7 @@ test("stages of a pipeline have bars of their bubbles, and ranks bars of why the
   const job = join(folder, "job");
   simulate(job, 8, 3, "pipeline");
   const server = await served([folder]);
-  const { page, close } = await open(browser, at(server.url, "distributed?step=1"));
+  const { page, close } = await open(viewer.browser, at(server.url, "distributed?step=1"));
   await settled(page);
   const expected = analyze("bubbles", job, "--step", "1").results;
   expect(expected).toHaveLength(8);
@@ -175,8 +163,7 @@ test("stages of a pipeline have bars of their bubbles, and ranks bars of why the
 });
 
 test("every rank is listed with the process that takes part, not with the launcher", async () => {
-  const { page, close } = await open(browser, at(server.url, "distributed"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed");
   const table = page.getByRole("table", { name: "Ranks and devices" });
   const processes = await table.locator("tbody tr td:nth-child(3)").allTextContents();
   expect(processes).toEqual(["ddp.py", "ddp.py"]);
@@ -184,7 +171,7 @@ test("every rank is listed with the process that takes part, not with the launch
 });
 
 test("of 1,024 ranks with 500 steps each a part is drawn, and every step can be reached", async () => {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const context = await viewer.browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   const asked: number[][] = [];
   // The answers that such a run has; how long the server takes for them is measured elsewhere.
@@ -210,13 +197,13 @@ test("of 1,024 ranks with 500 steps each a part is drawn, and every step can be 
     }
     await route.fulfill({ json: told });
   });
-  await page.goto(at(server.url, "distributed"));
+  await page.goto(at(viewer.server.url, "distributed"));
   await settled(page);
   const cells = page.locator(".heat-map [role=button]");
   expect(await cells.count()).toBe(64 * 100);
   expect(await page.locator(".heat-map *").count()).toBeLessThan(64 * 100 + 200);
   await page.getByText("64 of 1,024 ranks are shown.").waitFor();
-  await page.goto(at(server.url, "distributed?rank=1023&step=499"));
+  await page.goto(at(viewer.server.url, "distributed?rank=1023&step=499"));
   await page.reload();
   await settled(page);
   const last = `step 499 of rank 1023: ${formatCell("ns", total_ns(1023, 499))}`;
@@ -235,8 +222,7 @@ test("of 1,024 ranks with 500 steps each a part is drawn, and every step can be 
 test("the page begins with the rank that the others wait for, and leads to it", async () => {
   const [first] = analyze("stragglers", RANKS).results;
   expect(Number(first?.held_up_ns)).toBeGreaterThan(0);
-  const { page, close } = await open(browser, at(server.url, "distributed"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed");
   const said = page.locator(".waited-for");
   expect(await said.textContent()).toContain(`rank ${first?.rank}: ${formatCell("ns", first?.held_up_ns ?? null)}`);
   expect(await said.locator("strong .value").getAttribute("title")).toBe(`${first?.held_up_ns} ns`);
@@ -247,8 +233,7 @@ test("the page begins with the rank that the others wait for, and leads to it", 
 
 test("a bar of a rank says what the command says, and is chosen with the keyboard", async () => {
   const means = analyze("ranks_overview", RANKS).results.filter((row) => row.row === "mean");
-  const { page, close } = await open(browser, at(server.url, "distributed"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed");
   const chart = page.getByRole("slider", { name: "Computation and communication of each rank in the average step" });
   await chart.focus();
   await page.keyboard.press("End");
@@ -265,7 +250,7 @@ test("a bar of a rank says what the command says, and is chosen with the keyboar
 });
 
 test("of 4,096 ranks each is drawn or stands behind one that stands out more", async () => {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const context = await viewer.browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   const RANKS = 4096;
   const SLOW = 1234;
@@ -293,7 +278,7 @@ test("of 4,096 ranks each is drawn or stands behind one that stands out more", a
     const times = { transfer_ns: 500_000, waiting_ns: 4_000_000, total_ns: 4_500_000, held_up_ns, late_ns: 0 };
     return { rank, group: "0", group_size: RANKS, ranks: RANKS, calls: 3, last_calls: 0, ...times };
   });
-  await page.goto(at(server.url, "distributed"));
+  await page.goto(at(viewer.server.url, "distributed"));
   await settled(page);
   for (const name of [/^Computation and communication of each rank/, /^Transfer and waiting of each rank/]) {
     const chart = page.getByRole("slider", { name });

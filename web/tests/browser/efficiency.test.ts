@@ -3,19 +3,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { formatLarge } from "../../src/format/units";
-import { at, launch, open, settled } from "./browser";
-import { analyze, type View, view } from "./stepscope";
+import { analyze, view } from "./stepscope";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
 const PRODUCTS = ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3"] as const;
 
-let browser: Browser;
-let server: View;
 let [folder, trace] = ["", ""];
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-products-"));
   trace = join(folder, "trace.json");
   const host = { pid: 1, tid: 1 };
@@ -53,13 +53,7 @@ beforeAll(async () => {
     numSms: 108,
   }));
   writeFileSync(trace, JSON.stringify({ schemaVersion: 1, deviceProperties, traceEvents }));
-  browser = await launch();
-  server = await view([trace]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([trace]);
 });
 
 test("the roofs are those of one product, which is named and can be another one", async () => {
@@ -67,8 +61,7 @@ test("the roofs are those of one product, which is named and can be another one"
   expect(peaks.map(({ name }) => name)).toEqual(PRODUCTS);
   const rates = peaks.map((row) => `16-bit floats: ${formatLarge(Number(row.fp16_flops_per_s))} operations/s`);
   expect(new Set(rates).size).toBe(2);
-  const { page, close } = await open(browser, at(server.url, "efficiency"));
-  await settled(page);
+  const { page, close } = await viewer.show("efficiency");
   const roofline = page.getByRole("region", { name: "Roofline", exact: true });
   const choice = roofline.getByRole("combobox", { name: "Roofs of" });
   expect(await choice.locator("option").allTextContents()).toEqual(PRODUCTS.map((name) => `${name} (1 device)`));

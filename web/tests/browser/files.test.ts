@@ -1,23 +1,13 @@
 // What is saved and copied has the rows that are shown, with every digit.
 
 import { readFileSync } from "node:fs";
-import type { Browser, Download, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
+import type { Download, Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { RUN } from "./inputs";
-import { served } from "./served";
-import { analyze, report, type View } from "./stepscope";
+import { analyze, report } from "./stepscope";
+import { viewerOf } from "./viewer";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([RUN]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([RUN]);
 
 const PLACE = "operators?where=count:ge:100&sort=count";
 const expected = () => analyze("operators", RUN, "--sort", "count").results.filter((row) => Number(row.count) >= 100);
@@ -29,8 +19,7 @@ async function saved(page: Page, link: string): Promise<Buffer> {
 
 test("files have all matching rows, in the order that is shown", async () => {
   const names = expected().map((row) => String(row.name));
-  const { page, close } = await open(browser, at(server.url, PLACE));
-  await settled(page);
+  const { page, close } = await viewer.show(PLACE);
   await page.getByText("Copy and save").click();
   const csv = (await saved(page, "Save as CSV")).toString().trimEnd().split("\n");
   expect(csv.slice(1).map((line) => line.split(",")[0]?.replaceAll('"', ""))).toEqual(names);
@@ -48,8 +37,7 @@ test("files have all matching rows, in the order that is shown", async () => {
 });
 
 test("charts are saved as pictures that stand alone", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   await page.getByText("Save", { exact: true }).click();
   const svg = (await saved(page, "As SVG")).toString();
   expect(svg).toMatch(/^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
@@ -63,8 +51,7 @@ test("charts are saved as pictures that stand alone", async () => {
 });
 
 test("the report is one page, and JSON as the command prints it", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   expect((await saved(page, "This report as one HTML page")).toString()).toMatch(/^<!DOCTYPE html>/);
   const json = JSON.parse((await saved(page, "as JSON")).toString()) as { verdict: string[] };
   expect(json.verdict).toEqual(report(RUN).verdict);

@@ -1,24 +1,15 @@
 // What a browser that knows nothing yet has to load before it shows a page.
 
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { TRACE } from "./inputs";
-import { type View, view } from "./stepscope";
+import { view } from "./stepscope";
+import { viewerOf } from "./viewer";
 
 /** Bytes of documents, scripts and styles as they are sent. */
 const MOST = 120_000;
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await view([TRACE]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf(() => view([TRACE]));
 
 interface Loaded {
   readonly file: string;
@@ -47,8 +38,7 @@ for (const [place, own] of [
   ["timeline", "Timeline.js"],
 ] as const) {
   test(`the first load of ${place || "a run"} is small, and has no other page in it`, async () => {
-    const { page, close } = await open(browser, at(server.url, place));
-    await settled(page);
+    const { page, close } = await viewer.show(place);
     const all = await loaded(page);
     const files = all.map(({ file }) => file);
     // A size that the browser does not tell would make any load small.

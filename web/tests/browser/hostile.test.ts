@@ -3,11 +3,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
 import { printable } from "../../src/format/printable";
-import { at, goTo, launch, open, pagesOf, settled } from "./browser";
-import { analyze, type View, view } from "./stepscope";
+import { at, goTo, open, pagesOf, settled } from "./browser";
+import { analyze, view } from "./stepscope";
+import { viewerOf } from "./viewer";
 
 const TEXTS = [
   "<script>globalThis.broken=1</script>",
@@ -73,24 +74,19 @@ function trace(): unknown {
   return { schemaVersion: 1, deviceProperties: [device], [TEXTS[1] ?? ""]: TEXTS[1], traceEvents: [named, ...events] };
 }
 
-let browser: Browser;
-let server: View;
 let folder: string;
 let input: string;
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-hostile-"));
   input = join(folder, "<img src=x onerror=globalThis.broken=1>.json");
   writeFileSync(input, JSON.stringify(trace()));
-  browser = await launch();
   // A second run, so that there is something to compare.
   const other = join(folder, "'><b>other.json");
   writeFileSync(other, JSON.stringify(trace()));
-  server = await view([input, other]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([input, other]);
 });
 
 /** Points at each row that is shown. Rows stand still: there is no need to wait until they do. */
@@ -99,8 +95,7 @@ async function pointAtRows(page: Page): Promise<void> {
 }
 
 test("no text of a trace becomes an element or runs, on any page", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   const names = await pagesOf(page);
   expect(names).toEqual(expect.arrayContaining(["kernels", "distributed", "source", "compare"]));
   const places = [...names, ...["shapes", "stack", "module", "category"].map((group) => `operators?group=${group}`)];
@@ -139,7 +134,7 @@ test("no name of a file or a process becomes an element or runs", async () => {
   }));
   writeFileSync(files, `[\n${[...names, ...rows].map((row) => JSON.stringify(row)).join("\n")}\n]`);
   const traced = await view([files]);
-  const { page, close } = await open(browser, at(traced.url, "io"));
+  const { page, close } = await open(viewer.browser, at(traced.url, "io"));
   await settled(page);
   const cells = page.getByRole("grid", { name: "Files", exact: true }).locator("tbody td.path");
   const shown = await cells.evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).title));
@@ -153,8 +148,7 @@ test("no name of a file or a process becomes an element or runs", async () => {
 });
 
 test("characters that are not seen, or turn the text around, are written out wherever a name is shown", async () => {
-  const { page, close } = await open(browser, at(server.url, "operators"));
-  await settled(page);
+  const { page, close } = await viewer.show("operators");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
   const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
   const names = await pagesOf(page);
@@ -183,7 +177,7 @@ test("a name of a megabyte makes no long address, and what is known of its slice
   const other = { ...event, name: `long ${"y".repeat(300)} other`, ts: 100 };
   writeFileSync(long, JSON.stringify({ traceEvents: [event, other] }));
   const traced = await view([long]);
-  const { page, close } = await open(browser, at(traced.url, "operators"));
+  const { page, close } = await open(viewer.browser, at(traced.url, "operators"));
   await settled(page);
   for (const link of ["Its calls on the timeline"]) {
     await page.locator('tr[data-row="0"]').first().click();
@@ -199,7 +193,7 @@ test("a name of a megabyte makes no long address, and what is known of its slice
   const facts = await page.locator(".timeline-facts dt").first().boundingBox();
   expect((facts?.y ?? 0) - (panel?.y ?? 0)).toBeLessThan(200);
   // The link leads there again, to this one of two that begin alike.
-  const again = await open(browser, at(traced.url, new URL(page.url()).hash.slice(1)));
+  const again = await open(viewer.browser, at(traced.url, new URL(page.url()).hash.slice(1)));
   await again.page.locator(".timeline-title code").waitFor();
   expect(await again.page.locator(".timeline-facts dd .value").nth(1).getAttribute("title")).toBe("50000 ns");
   await again.close();
@@ -216,8 +210,7 @@ test("a name of a megabyte makes no long address, and what is known of its slice
 test("the text is there, letter for letter, in rows and in what they open", async () => {
   const names = analyze("operators", input).results.map((row) => String(row.name));
   expect(names).toContain(TEXTS[1]);
-  const { page, close } = await open(browser, at(server.url, "operators"));
-  await settled(page);
+  const { page, close } = await viewer.show("operators");
   for (const name of names.filter((name) => name.length < 100)) {
     const cell = page.getByRole("grid", { name: "All operators" }).locator("tbody td:first-child");
     const shown = await cell.evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).title));
@@ -230,8 +223,7 @@ test("the text is there, letter for letter, in rows and in what they open", asyn
 });
 
 test("the timeline shows it as text: a slice with all that is known of it, lists, sums", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   for (const text of TEXTS.filter((text) => text.length < 100 && !text.includes("\u0000"))) {
     await goTo(page, `timeline?q=${encodeURIComponent(text)}`);
     await page.getByRole("button", { name: "Next hit" }).click();
@@ -249,11 +241,11 @@ test("the timeline shows it as text: a slice with all that is known of it, lists
 });
 
 test("hostile text in the address is text, too", async () => {
-  const { page, context } = await open(browser, server.url);
+  const { page, context } = await open(viewer.browser, viewer.server.url);
   /** Loads an address from nothing, as a link from elsewhere does. */
   const load = async (place: string, whenThere: string) => {
     await page.goto("about:blank");
-    await page.goto(at(server.url, place));
+    await page.goto(at(viewer.server.url, place));
     await page.locator(whenThere).first().waitFor();
     expect(await page.evaluate("globalThis.broken")).toBeUndefined();
   };

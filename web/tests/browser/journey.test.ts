@@ -3,30 +3,24 @@
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
-import { type View, view } from "./stepscope";
+import { afterAll, expect, test } from "vitest";
+import { view } from "./stepscope";
+import { viewerOf } from "./viewer";
 
 const LINES = ["import torch", "def step(a):", "    return torch.mm(a, a)  # the line", "step(torch.ones(9, 9))"];
 
-let browser: Browser;
-let server: View;
 let folder: string;
 let program: string;
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "stepscope-journey-")));
   program = join(folder, "train.py");
   writeFileSync(program, `${LINES.join("\n")}\n`);
   const input = join(folder, "trace.json");
   writeFileSync(input, JSON.stringify(trace()));
-  browser = await launch();
-  server = await view([input], ["--source", folder]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([input], ["--source", folder]);
 });
 
 /** A call of Python, an operator inside it, its launch, its kernel. */
@@ -45,8 +39,7 @@ function trace(): unknown {
 }
 
 test("kernel, launch, operator, call, line", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?q=a_kernel_of_mm"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?q=a_kernel_of_mm");
   const title = (name: string) => page.locator(".timeline-title code", { hasText: name }).waitFor();
   await page.getByRole("button", { name: "Next hit" }).click();
   await title("a_kernel_of_mm");

@@ -1,31 +1,20 @@
 // Everything can be done without a mouse.
 
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, launch, open, settled } from "./browser";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { served } from "./served";
-import type { View } from "./stepscope";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([TRACE, RUN]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([TRACE, RUN]);
 
 /** Waits until the focus is on this row. */
 const focusOn = (page: Page, row: number) =>
   page.waitForFunction((row) => (document.activeElement as HTMLElement | null)?.dataset.row === String(row), row);
 
 test("? has every key, Esc closes it", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   await page.keyboard.press("?");
   const dialog = page.getByRole("dialog", { name: "Keys" });
   await dialog.waitFor();
@@ -37,8 +26,7 @@ test("? has every key, Esc closes it", async () => {
 });
 
 test("Ctrl+K goes to a table", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   await page.keyboard.press("Control+k");
   await page.getByRole("searchbox", { name: /^Page, table, run/ }).fill("idle caus");
   await page.keyboard.press("Enter");
@@ -48,8 +36,7 @@ test("Ctrl+K goes to a table", async () => {
 });
 
 test("a column that is made wider keeps its width", async () => {
-  const { page, close } = await open(browser, at(server.url, "kernels"));
-  await settled(page);
+  const { page, close } = await viewer.show("kernels");
   const head = page.getByRole("grid", { name: "All kernels" }).locator("th[data-column=name]");
   const width = async () => (await head.boundingBox())?.width ?? 0;
   const other = async () => (await head.locator("xpath=following-sibling::th[1]").boundingBox())?.width ?? 0;
@@ -75,8 +62,7 @@ test("a column that is made wider keeps its width", async () => {
 });
 
 test("rows are walked through, opened and copied", async () => {
-  const { page, close } = await open(browser, at(server.url, "kernels"));
-  await settled(page);
+  const { page, close } = await viewer.show("kernels");
   const grid = page.getByRole("grid", { name: "All kernels" });
   await grid.locator('tr[data-row="0"]').focus();
   await page.keyboard.press("ArrowDown");
@@ -103,8 +89,7 @@ test("rows are walked through, opened and copied", async () => {
 });
 
 test("steps are chosen with the arrows", async () => {
-  const { page, close } = await open(browser, at(server.url, "overview?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("overview?run=1");
   await page.getByRole("button", { name: /^step 0 of rank 0/ }).focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");

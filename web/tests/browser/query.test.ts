@@ -4,29 +4,25 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, IS_FIREFOX, launch, open, settled } from "./browser";
-import { CHECKOUT, type View, view } from "./stepscope";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
+import { at, IS_FIREFOX, open, settled } from "./browser";
+import { CHECKOUT, view } from "./stepscope";
 import { shownRows } from "./table";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
 let folder: string;
-beforeAll(async () => {
-  browser = await launch();
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   // Its tables are kept beside it.
   folder = mkdtempSync(join(tmpdir(), "stepscope-query-"));
   const trace = join(folder, "trace.json.gz");
   copyFileSync(`${CHECKOUT}tests/fixtures/kineto/a100_alexnet_sync.json.gz`, trace);
   const fake = fileURLToPath(new URL("fake_sql.mjs", import.meta.url));
-  server = await view([trace], [], "", { STEPSCOPE_SQL: fake });
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([trace], [], "", { STEPSCOPE_SQL: fake });
 });
 
 const EXAMPLE = "The names that take most time";
@@ -40,7 +36,7 @@ const place = (sql: string, more: Readonly<Record<string, string>> = {}) =>
 
 /** Opens the page, with whatever the program says of its tables. */
 async function opened(where = "query", options = {}) {
-  const watched = await open(browser, at(server.url, where), options);
+  const watched = await open(viewer.browser, at(viewer.server.url, where), options);
   await settled(watched.page);
   await example(watched.page, EXAMPLE).waitFor();
   return watched;
@@ -326,9 +322,9 @@ test("nothing sticks out of a narrow window", async () => {
 });
 
 test("where the program is not installed the page says how to get it", async () => {
-  const { page, close } = await open(browser, "about:blank");
+  const { page, close } = await open(viewer.browser, "about:blank");
   await page.route("**/api/about", (route) => route.fulfill({ json: { version: "0", editor: null, sql: false } }));
-  await page.goto(at(server.url, "query"));
+  await page.goto(at(viewer.server.url, "query"));
   await page.getByText("pip install 'stepscope[sql]'").waitFor();
   await page.locator("nav a.missing", { hasText: "Query" }).waitFor();
   expect(await violations(page)).toEqual([]);

@@ -3,12 +3,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
 import { formatNs } from "../../src/format/units";
-import { at, goTo, launch, open, pagesOf, settled } from "./browser";
+import { goTo, pagesOf, settled } from "./browser";
 import { RANKS, RUN, TRACE } from "./inputs";
-import { analyze, report, type View, view } from "./stepscope";
+import { analyze, report, view } from "./stepscope";
+import { viewerOf } from "./viewer";
 
 const HOURS_US = 271_871 * 1e6;
 const LONG = "/opt/anaconda3/envs/kineto/lib/python3.11/site-packages/package/of/many/folders/";
@@ -44,26 +45,16 @@ const files = () =>
     return JSON.stringify({ ...call, args: { hostname: "a", ret: 10, fname: "/data/a" } });
   });
 
-let browser: Browser;
-let server: View;
 let folder: string;
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-reading-"));
   writeFileSync(join(folder, "long.json"), JSON.stringify(trace()));
   writeFileSync(join(folder, "device.json"), JSON.stringify(device()));
   writeFileSync(join(folder, "files.pfw"), `[\n${files().join("\n")}\n]`);
-  browser = await launch();
-  server = await view([
-    RUN,
-    TRACE,
-    RANKS,
-    ...["long.json", "files.pfw", "device.json"].map((name) => join(folder, name)),
-  ]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([RUN, TRACE, RANKS, ...["long.json", "files.pfw", "device.json"].map((name) => join(folder, name))]);
 });
 const [OF_RUN, OF_TRACE, OF_RANKS, OF_LONG, OF_FILES, OF_DEVICE] = [0, 1, 2, 3, 4, 5];
 
@@ -83,8 +74,7 @@ const said = (page: Page): Promise<string> =>
 const pointed = (page: Page) => page.locator(".pointed").first();
 
 test("numbers of any size have a unit that suits, and digits in groups", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   for (const run of [OF_RUN, OF_LONG, OF_FILES]) {
     await goTo(page, `overview?run=${run}`);
     for (const name of await pagesOf(page)) {
@@ -102,8 +92,7 @@ test("numbers of any size have a unit that suits, and digits in groups", async (
 });
 
 test("no page shows names for programs where it means words", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   const tables = ["idle_causes", "idle_gaps", "critical_path", "critical_path_slices", "synchronizations", "copies"];
   const places = [...(await pagesOf(page)), ...tables.map((name) => `tables?analysis=${name}`)];
   const kinds = ["cause", "class", "kind", "source", "category", "direction", "waits_for", "bound"];
@@ -142,8 +131,7 @@ test("no page shows names for programs where it means words", async () => {
 });
 
 test("every table has its title, its definition and its columns in words", async () => {
-  const { page, close } = await open(browser, at(server.url, `tables?run=${OF_TRACE}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`tables?run=${OF_TRACE}`);
   const options = page.getByRole("combobox", { name: "Analysis" }).locator("option");
   const names = await options.evaluateAll((all) => all.map((option) => (option as HTMLOptionElement).value));
   expect(names.length).toBeGreaterThan(40);
@@ -168,8 +156,7 @@ test("every table has its title, its definition and its columns in words", async
 test("what is typed as it is read finds rows, in the search and as a filter", async () => {
   const [row] = analyze("idle_causes", TRACE).results.filter(({ cause }) => String(cause).includes("_"));
   const words = String(row?.cause).replaceAll("_", " ");
-  const { page, close } = await open(browser, at(server.url, `tables?analysis=idle_causes&run=${OF_TRACE}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`tables?analysis=idle_causes&run=${OF_TRACE}`);
   const wanted = analyze("idle_causes", TRACE).results.filter(({ cause }) => cause === row?.cause).length;
   const grid = page.getByRole("grid", { name: "Idle causes", exact: true });
   const rows = async () => Number(await grid.getAttribute("aria-rowcount")) - 1;
@@ -191,8 +178,7 @@ test("what is typed as it is read finds rows, in the search and as a filter", as
 
 test("rows that stand for others are not counted among them, wherever there are such rows", async () => {
   const steps = analyze("step_breakdown", RUN).results.filter(({ row }) => row === "one").length;
-  const { page, close } = await open(browser, at(server.url, `io?run=${OF_RUN}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`io?run=${OF_RUN}`);
   const status = (title: string) => page.getByRole("region", { name: title, exact: true }).getByRole("status").first();
   expect(await status("How long steps wait for data").textContent()).toBe(`${steps} rows, and 1 that sums them up`);
   await goTo(page, `tables?analysis=step_breakdown&run=${OF_RUN}`);
@@ -216,8 +202,7 @@ test("a histogram is read with keys, and with a finger", async () => {
     .filter(({ name }) => name === rows[0]?.name)
     .toSorted((a, b) => Number(a.from_ns) - Number(b.from_ns));
   const words = ranges.map(({ from_ns, to_ns }) => `${formatNs(Number(from_ns))} up to ${formatNs(Number(to_ns))}: `);
-  const { page, close } = await open(browser, at(server.url, `kernels?run=${OF_TRACE}`), { hasTouch: true });
-  await settled(page);
+  const { page, close } = await viewer.show(`kernels?run=${OF_TRACE}`, { hasTouch: true });
   const section = page.getByRole("region", { name: "Durations" });
   const chart = section.getByRole("slider").first();
   const read = section.locator(".pointed").first();
@@ -242,8 +227,7 @@ test("a histogram is read with keys, and with a finger", async () => {
 });
 
 test("a chart over time is read with keys, row by row", async () => {
-  const { page, close } = await open(browser, at(server.url, `io?run=${OF_FILES}&show=time`));
-  await settled(page);
+  const { page, close } = await viewer.show(`io?run=${OF_FILES}&show=time`);
   const chart = page.locator(".time-series").getByRole("slider");
   await chart.focus();
   await page.keyboard.press("Home");
@@ -268,8 +252,7 @@ test("a chart over time is read with keys, row by row", async () => {
 
 test("cells of the step map, parts of devices and boxes of modules say their values when they are focused or pointed at", async () => {
   const [step] = analyze("step_breakdown", RANKS).results.filter(({ row }) => row === "one");
-  const { page, close } = await open(browser, at(server.url, `distributed?run=${OF_RANKS}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`distributed?run=${OF_RANKS}`);
   await page.locator(".heat-map [data-cell]").first().focus();
   const ofCell = `step ${step?.step} of rank ${step?.rank}: `;
   await page.locator(".pointed").filter({ hasText: ofCell }).waitFor();
@@ -291,8 +274,7 @@ test("cells of the step map, parts of devices and boxes of modules say their val
 });
 
 test("a tree of modules answers the pointer: the whole row is shaded, and a click shows what is below", async () => {
-  const { page, close } = await open(browser, at(server.url, `modules?run=${OF_RANKS}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`modules?run=${OF_RANKS}`);
   const row = page.getByRole("treegrid").locator("tbody tr").nth(1);
   const shades = () =>
     row.evaluate((element) => {
@@ -313,8 +295,7 @@ test("a tree of modules answers the pointer: the whole row is shaded, and a clic
 });
 
 test("bars of files show the ends of their paths, at which they differ", async () => {
-  const { page, close } = await open(browser, at(server.url, `source?run=${OF_LONG}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`source?run=${OF_LONG}`);
   const names = page.getByRole("region", { name: "Files", exact: true }).locator(".bar-name");
   const seen = await names.evaluateAll((all) =>
     all.map((name) => {
@@ -334,8 +315,7 @@ test("bars of files show the ends of their paths, at which they differ", async (
 });
 
 test("the full stop begins with the job, not with the profiler's own slice", async () => {
-  const { page, close } = await open(browser, at(server.url, `timeline?run=${OF_LONG}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?run=${OF_LONG}`);
   await page.keyboard.press(".");
   const title = page.locator(".timeline-title code");
   await title.waitFor();
@@ -344,8 +324,7 @@ test("the full stop begins with the job, not with the profiler's own slice", asy
 });
 
 test("one name is one, several are names", async () => {
-  const { page, close } = await open(browser, at(server.url, `timeline?run=${OF_LONG}&q=aten::mm`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?run=${OF_LONG}&q=aten::mm`);
   await page
     .locator(".timeline-search summary")
     .filter({ hasText: /^1 name\b(?!s)/ })
@@ -354,8 +333,7 @@ test("one name is one, several are names", async () => {
 });
 
 test("few bars are no wider than many", async () => {
-  const { page, close } = await open(browser, at(server.url, `overview?run=${OF_RANKS}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`overview?run=${OF_RANKS}`);
   const chart = page.getByRole("slider", { name: "Average step of each rank" });
   // The first bar is less than 100 pixels wide, behind the axis.
   await chart.hover({ position: { x: 64 + 150, y: 100 } });
@@ -364,8 +342,7 @@ test("few bars are no wider than many", async () => {
 });
 
 test("a link of an advice shows its slice as large as it can be seen", async () => {
-  const { page, close } = await open(browser, server.url);
-  await settled(page);
+  const { page, close } = await viewer.show();
   const advice = report(TRACE).advice.filter(({ start_ns, slice }) => start_ns !== null && slice !== null);
   const nth = report(TRACE).advice.findIndex(({ start_ns, slice }) => start_ns !== null && slice !== null);
   expect(advice.length).toBeGreaterThan(0);

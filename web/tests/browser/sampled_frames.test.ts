@@ -4,14 +4,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
 import type { TimelineInfo, TimelineRow } from "../../src/canvas/model";
 import { decodeTiles } from "../../src/canvas/tile";
 import { formatNs } from "../../src/format/units";
-import { at, launch, open, settled } from "./browser";
-import { type View, view } from "./stepscope";
+import { at, open } from "./browser";
+import { view } from "./stepscope";
 import { asked, canvas, rowsOf, title } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
 /** The stack of each sample, outermost first, every 20 ms from 10 ms on; none where it could not be read. */
@@ -53,10 +54,11 @@ function blocksOf(depth: number): Block[] {
   }));
 }
 
-let browser: Browser;
-let server: View;
 let folder = "";
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-frames-"));
   const place = { pid: 1, tid: 1 };
   const frames: { name: string; parent?: number }[] = [];
@@ -80,27 +82,21 @@ beforeAll(async () => {
       stackFrames: Object.fromEntries(frames.map((frame, at) => [at + 1, frame])),
     }),
   );
-  browser = await launch();
-  server = await view([trace]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([trace]);
 });
 
 async function frameRows(): Promise<TimelineRow[]> {
-  const { groups } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const { groups } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
   return rowsOf(groups).filter(({ kind }) => kind === "sampled_frames");
 }
 
 test("each depth of the stacks is a row of blocks, which are what the samples say one by one", async () => {
   const rows = await frameRows();
   expect(rows.map(({ depth }) => depth)).toEqual([0, 1, 2]);
-  const { version } = (await (await asked(server, "api/runs/0/timeline")).json()) as { version: number };
+  const { version } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as { version: number };
   for (const { id, depth, slices } of rows) {
     // A tile of level 20 is half a second: all of the trace.
-    const answer = await asked(server, `api/runs/0/tiles?v=${version}&rows=${id}&level=20&first=0&count=1`);
+    const answer = await asked(viewer.server, `api/runs/0/tiles?v=${version}&rows=${id}&level=20&first=0&count=1`);
     const [tile] = decodeTiles(await answer.arrayBuffer());
     if (!tile) throw new Error("no tile");
     const shown = Array.from({ length: tile.length }, (_, at) => ({
@@ -125,8 +121,7 @@ async function opened(page: Page) {
 }
 
 test("an opened row of samples shows their frames, pale between samples, and a block leads to its first sample", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?view=0-200000000"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?view=0-200000000");
   const { area, label } = await opened(page);
   const top = async () => {
     const box = await label.boundingBox();
@@ -157,7 +152,7 @@ test("an opened row of samples shows their frames, pale between samples, and a b
   // Samples are seen without their frames: a link to one opens nothing.
   await label.getByRole("button").first().click();
   const shut = await label.getByRole("button").first().getAttribute("aria-expanded");
-  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const other = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await title(other.page).filter({ hasText: "other.py(3): helper" }).waitFor();
   const same = other.page.locator(".timeline-label", { hasText: "main · samples" }).first();
   expect([shut, await same.getByRole("button").first().getAttribute("aria-expanded")]).toEqual(["false", "false"]);

@@ -3,12 +3,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { SliceDetails, TimelineInfo } from "../../src/canvas/model";
-import { at, goTo, launch, open, settled } from "./browser";
-import { analyze, type View, view } from "./stepscope";
+import { at, goTo, open, settled } from "./browser";
+import { analyze, view } from "./stepscope";
 import { asked, canvas, rowsOf, title } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
 const CODE = "import time\n\ndef work():\n    time.sleep(1)\n\nwork()\n";
@@ -20,10 +20,11 @@ const FRAMES = {
 /** Which frame the thread is in, every 20 ms. */
 const SAMPLED = [2, 2, 3, 2, 2, 2, 1, 2, 2, 3] as const;
 
-let browser: Browser;
-let server: View;
 let [folder, trace] = ["", ""];
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "stepscope-samples-"));
   trace = join(folder, "trace.json");
   const place = { pid: 1, tid: 1 };
@@ -38,13 +39,7 @@ beforeAll(async () => {
   ];
   writeFileSync(trace, JSON.stringify({ schemaVersion: 1, traceEvents, stackFrames: FRAMES }));
   writeFileSync(join(folder, "job.py"), CODE);
-  browser = await launch();
-  server = await view([trace], ["--source", folder]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([trace], ["--source", folder]);
 });
 
 /** The numbers of samples by line, and of those of which it is the innermost. */
@@ -55,13 +50,13 @@ function counted(frame: number): [samples: number, innermost: number] {
 }
 
 test("a thread has a row of its samples, each a moment with its stack", async () => {
-  const { groups } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const { groups } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
   const [row, ...more] = rowsOf(groups).filter(({ kind }) => kind === "samples");
   expect([row?.name, row?.slices, more.length]).toEqual(["main · samples", SAMPLED.length, 0]);
-  const found = (await (await asked(server, `api/runs/0/slices?row=${row?.id}&at_ns=50000000`)).json()) as {
+  const found = (await (await asked(viewer.server, `api/runs/0/slices?row=${row?.id}&at_ns=50000000`)).json()) as {
     id: number;
   };
-  const details = (await (await asked(server, `api/runs/0/slices/${found.id}`)).json()) as SliceDetails;
+  const details = (await (await asked(viewer.server, `api/runs/0/slices/${found.id}`)).json()) as SliceDetails;
   expect(details.slice).toMatchObject({ kind: "sample", dur_ns: 0, name: "other.py(3): helper" });
   expect(details.stack.map(({ file, line }) => [file, line])).toEqual([
     ["other.py", 3],
@@ -70,8 +65,7 @@ test("a thread has a row of its samples, each a moment with its stack", async ()
 });
 
 test("pointing at a sample shows its stack, and a click leads to the lines", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?view=0-200000000"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?view=0-200000000");
   const label = page.getByText("main · samples", { exact: true }).first();
   const [area, line] = [await canvas(page).boundingBox(), await label.boundingBox()];
   if (!area || !line) throw new Error("the row is not on the screen");
@@ -91,7 +85,7 @@ test("pointing at a sample shows its stack, and a click leads to the lines", asy
   expect(facts).not.toContain("duration");
   expect(await violations(page)).toEqual([]);
   // The link names it, and the stack leads to the line.
-  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const other = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await title(other.page).filter({ hasText: "job.py(4): work" }).waitFor();
   await other.close();
   await page.getByRole("link", { name: "job.py(4): work" }).click();
@@ -103,8 +97,7 @@ test("pointing at a sample shows its stack, and a click leads to the lines", asy
 test("the keyboard goes from sample to sample, and the list has them without a duration", async () => {
   const name = encodeURIComponent("job.py(4): work");
   const place = `timeline?view=0-200000000&at=10000000&at-rank=0&at-name=${name}`;
-  const { page, close } = await open(browser, at(server.url, place));
-  await settled(page);
+  const { page, close } = await viewer.show(place);
   await title(page).filter({ hasText: "job.py(4): work" }).waitFor();
   await canvas(page).focus();
   await page.keyboard.press(".");
@@ -130,8 +123,7 @@ test("lines are counted by samples, beside their code", async () => {
     expect([row?.samples, row?.self_samples], name).toEqual(counted(Number(frame)));
     expect(row?.host_total_ns, name).toBe(0);
   }
-  const { page, close } = await open(browser, at(server.url, "source?file=job.py"));
-  await settled(page);
+  const { page, close } = await viewer.show("source?file=job.py");
   expect(await page.getByRole("combobox", { name: "Sort by" }).locator("option").allTextContents()).toEqual([
     "samples of stacks that have them",
     "samples of stacks of which they are the innermost line",

@@ -1,26 +1,16 @@
 // The timeline, as a user moves on it: what is selected and found is what the command line says, and Back and links bring it
 // back.
 
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import type { TimelineInfo } from "../../src/canvas/model";
-import { at, goTo, launch, open, settled } from "./browser";
+import { at, goTo, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { served } from "./served";
-import type { View } from "./stepscope";
 import { asked, canvas, launchedKernel, selected, someKernel, title } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([TRACE, RUN]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([TRACE, RUN]);
 
 /** Types a name: its beginning key by key, and the many characters after it at once. */
 async function typeName(page: Page, name: string): Promise<void> {
@@ -30,8 +20,7 @@ async function typeName(page: Page, name: string): Promise<void> {
 
 test("a search finds as often as the kernel ran, and Enter goes from hit to hit", async () => {
   const { name, count } = someKernel();
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   await page.keyboard.press("/");
   await typeName(page, name);
   // What is found of the first letters may be shown before.
@@ -61,8 +50,7 @@ test("a search finds as often as the kernel ran, and Enter goes from hit to hit"
 
 test("a hit that is selected before the search has ended keeps its position", async () => {
   const { name } = someKernel();
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   await page.route(/\/search\?/, async (route) => {
     await new Promise((resolve) => setTimeout(resolve, 1000));
     await route.continue().catch(() => {});
@@ -76,11 +64,10 @@ test("a hit that is selected before the search has ended keeps its position", as
 });
 
 test("from a kernel to its launch to its operator, and Back", async () => {
-  const kernel = await launchedKernel(server);
+  const kernel = await launchedKernel(viewer.server);
   const { name, rank, start_ns } = kernel.slice;
   const place = new URLSearchParams({ at: String(start_ns), "at-rank": String(rank), "at-name": name });
-  const { page, close } = await open(browser, at(server.url, `timeline?${place}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?${place}`);
   await selected(page, name);
   expect(await page.locator("h3:has-text('Operator') + ul button").textContent()).toBe(kernel.op?.name);
   const launch = page.locator("h3:has-text('Launched by') + ul button");
@@ -106,8 +93,7 @@ test("from a kernel to its launch to its operator, and Back", async () => {
 });
 
 test("keys go from slice to slice, mark, zoom and clear", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1");
   await page.keyboard.press(".");
   await title(page).waitFor();
   const first = page.url();
@@ -133,8 +119,7 @@ test("keys go from slice to slice, mark, zoom and clear", async () => {
 });
 
 test("keys act on the slice that is selected, also while the panel still shows the one before", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1");
   await page.keyboard.press(".");
   await title(page).waitFor();
   const first = page.url();
@@ -156,11 +141,10 @@ test("keys act on the slice that is selected, also while the panel still shows t
 });
 
 test("keys, wheel and double click move the window", async () => {
-  const { span } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const { span } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
   const length = span.end_ns - span.start_ns;
   const [from, to] = [span.start_ns + Math.round(length / 4), span.start_ns + Math.round(length / 2)];
-  const { page, close } = await open(browser, at(server.url, `timeline?view=${from}-${to}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?view=${from}-${to}`);
   const box = await canvas(page).boundingBox();
   if (!box) throw new Error("no canvas");
   // Between rows and at the middle of the window: nothing is hit, and zooming moves neither end more than the other.
@@ -206,15 +190,14 @@ test("keys, wheel and double click move the window", async () => {
 });
 
 test("a link shows the same in another window", async () => {
-  const { page, close } = await open(browser, at(server.url, `timeline?q=${encodeURIComponent(someKernel().name)}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?q=${encodeURIComponent(someKernel().name)}`);
   await page.getByRole("button", { name: "Next hit" }).click();
   await title(page).waitFor();
   await canvas(page).focus();
   await page.keyboard.press("f");
   await page.waitForURL(/view=/);
   const hash = new URL(page.url()).hash.slice(1);
-  const other = await open(browser, at(server.url, hash));
+  const other = await open(viewer.browser, at(viewer.server.url, hash));
   await settled(other.page);
   await selected(other.page, (await title(page).textContent()) ?? "");
   await settled(other.page);
@@ -227,7 +210,7 @@ test("a link shows the same in another window", async () => {
 });
 
 test("a slice of a link that is not there is said, and the page goes on", async () => {
-  const { page } = await open(browser, at(server.url, "timeline?at=12345&at-rank=0&at-name=nothing"));
+  const { page } = await open(viewer.browser, at(viewer.server.url, "timeline?at=12345&at-rank=0&at-name=nothing"));
   await page.getByRole("alert").waitFor();
   expect(await page.getByRole("alert").textContent()).toContain("not in this run");
   await goTo(page, "timeline");
@@ -236,8 +219,7 @@ test("a slice of a link that is not there is said, and the page goes on", async 
 });
 
 test("a mark is set where the pointer is, also when a slice is selected", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   const canvas = page.locator("canvas[role=application]");
   await canvas.focus();
   await page.keyboard.press(".");
@@ -258,8 +240,7 @@ test("a mark is set where the pointer is, also when a slice is selected", async 
 const labels = (page: Page) => page.locator(".timeline-label .timeline-name").allTextContents();
 
 test("a filter keeps the tracks whose name or group matches, and the link has it", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1");
   await page.locator(".timeline-name").first().waitFor();
   const before = await labels(page);
   const field = page.getByRole("searchbox", { name: "Keep tracks by name or group" });
@@ -271,7 +252,7 @@ test("a filter keeps the tracks whose name or group matches, and the link has it
   const kept = await labels(page);
   expect(kept.length).toBeLessThan(before.length);
   expect(kept.at(-1)).toBe(track);
-  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const other = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await settled(other.page);
   await expect.poll(() => labels(other.page)).toEqual(kept);
   await other.close();
@@ -285,8 +266,7 @@ test("a filter keeps the tracks whose name or group matches, and the link has it
 });
 
 test("a slice whose track the filter hides says so, and shows all tracks again", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1");
   await page.keyboard.press(".");
   await title(page).waitFor();
   expect(await page.getByText("The filter of tracks hides its track.").count()).toBe(0);
@@ -299,8 +279,7 @@ test("a slice whose track the filter hides says so, and shows all tracks again",
 });
 
 test.each(["light", "dark"] as const)("labels and steps have the ground of panels, %s", async (colorScheme) => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"), { colorScheme });
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1", { colorScheme });
   const [ground, panel] = await page.evaluate(() => {
     const probe = document.createElement("span");
     probe.style.background = "var(--panel)";
@@ -315,8 +294,7 @@ test.each(["light", "dark"] as const)("labels and steps have the ground of panel
 });
 
 test("marks have notes, which are text, and the link keeps both", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1&mark=2000000000&mark=1500000000"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1&mark=2000000000&mark=1500000000");
   await page.getByRole("tab", { name: "Marks" }).click();
   const note = page.getByRole("textbox", { name: "Note of mark 1" });
   // Letters that are keys elsewhere: none of them marks or moves.
@@ -324,7 +302,7 @@ test("marks have notes, which are text, and the link keeps both", async () => {
   const marks = (url: string) => new URLSearchParams(new URL(url).hash.split("?")[1]).getAll("mark");
   await expect.poll(() => marks(page.url())).toEqual(["2000000000", "1500000000:m: <b>data</b> & more"]);
   expect(await violations(page)).toEqual([]);
-  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  const other = await open(viewer.browser, at(viewer.server.url, new URL(page.url()).hash.slice(1)));
   await settled(other.page);
   await other.page.getByRole("tab", { name: "Marks" }).click();
   expect(await other.page.getByRole("textbox", { name: "Note of mark 1" }).inputValue()).toBe("m: <b>data</b> & more");

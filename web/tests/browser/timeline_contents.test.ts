@@ -3,32 +3,22 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { TimelineInfo } from "../../src/canvas/model";
 import { decodeTiles, tileSpan } from "../../src/canvas/tile";
-import { at, launch, open, settled } from "./browser";
+import { settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { served } from "./served";
-import { convert, type View } from "./stepscope";
+import { convert } from "./stepscope";
 import { asked, canvas, kernels, rowsOf, selected } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([TRACE, RUN]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([TRACE, RUN]);
 
 test("counts over all tiles of a level are the slices of the row, at every level", async () => {
   for (const run of [0, 1]) {
-    const { groups, span } = (await (await asked(server, `api/runs/${run}/timeline`)).json()) as TimelineInfo;
-    const { version } = (await (await asked(server, `api/runs/${run}`)).json()) as { version: number };
+    const { groups, span } = (await (await asked(viewer.server, `api/runs/${run}/timeline`)).json()) as TimelineInfo;
+    const { version } = (await (await asked(viewer.server, `api/runs/${run}`)).json()) as { version: number };
     const rows = rowsOf(groups).filter(({ kind }) => kind === "slices");
     expect(rows.length).toBeGreaterThan(3);
     for (const level of [14, 20, 26]) {
@@ -37,7 +27,7 @@ test("counts over all tiles of a level are the slices of the row, at every level
       const ids = rows.slice(0, 60).map(({ id }) => id);
       for (let first = 0; first < tiles; first += 4) {
         const path = `api/runs/${run}/tiles?v=${version}&rows=${ids.join()}&level=${level}&first=${first}&count=4`;
-        const blocks = decodeTiles(await (await asked(server, path)).arrayBuffer());
+        const blocks = decodeTiles(await (await asked(viewer.server, path)).arrayBuffer());
         blocks.forEach((tile, nth) => {
           const id = ids[Math.floor(nth / 4)] ?? -1;
           counts.set(id, (counts.get(id) ?? 0) + tile.count.reduce((sum, count) => sum + count, 0));
@@ -49,9 +39,8 @@ test("counts over all tiles of a level are the slices of the row, at every level
 });
 
 test("sums of the whole run are the totals of the kernels", async () => {
-  const { span } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
-  const { page, close } = await open(browser, at(server.url, `timeline?range=${span.start_ns}-${span.end_ns + 1}`));
-  await settled(page);
+  const { span } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const { page, close } = await viewer.show(`timeline?range=${span.start_ns}-${span.end_ns + 1}`);
   await page.getByRole("tab", { name: "Range" }).click();
   await page.locator(".timeline-rows tbody tr").first().waitFor();
   const rows = await page.locator(".timeline-rows tbody tr").evaluateAll((all) =>
@@ -73,8 +62,7 @@ test("sums of the whole run are the totals of the kernels", async () => {
 });
 
 test("a range is dragged over the ruler, and every page can be of it", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   const box = await canvas(page).boundingBox();
   if (!box) throw new Error("no canvas");
   await page.mouse.move(box.x + 100, box.y + 8);
@@ -91,8 +79,7 @@ test("a range is dragged over the ruler, and every page can be of it", async () 
 });
 
 test("what is shown is also a list, which the keyboard reaches", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1");
   await page.keyboard.press("l");
   const row = page.locator(".timeline-rows tbody tr").first();
   await row.waitFor();
@@ -106,8 +93,7 @@ test("what is shown is also a list, which the keyboard reaches", async () => {
 });
 
 test("groups close and open, tracks are pinned and found, and the address has it", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   const labels = page.locator(".timeline-label");
   const before = await labels.count();
   await page.getByRole("button", { name: /^Close Rank 0/ }).click();
@@ -129,10 +115,9 @@ test("groups close and open, tracks are pinned and found, and the address has it
 });
 
 test("what is exported lies in the range", async () => {
-  const { span } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const { span } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
   const middle = Math.round((span.start_ns + span.end_ns) / 2);
-  const { page, close } = await open(browser, at(server.url, `timeline?range=${span.start_ns}-${middle}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?range=${span.start_ns}-${middle}`);
   await page
     .getByText("Export ▾")
     .or(page.getByText("Export", { exact: true }))
@@ -142,7 +127,7 @@ test("what is exported lies in the range", async () => {
   const { traceEvents } = JSON.parse(text) as { traceEvents: { ph: string }[] };
   const slices = traceEvents.filter(({ ph }) => ph === "X").length;
   const sums = (await (
-    await asked(server, `api/runs/0/sums?start_ns=${span.start_ns}&end_ns=${middle}&by=kind`)
+    await asked(viewer.server, `api/runs/0/sums?start_ns=${span.start_ns}&end_ns=${middle}&by=kind`)
   ).json()) as {
     slices: number;
   };
@@ -158,15 +143,14 @@ test("a whole trace that is sent is the file that the command line writes", asyn
   ] as const) {
     const converted = join(folder, `trace.${ending}`);
     convert(TRACE, converted);
-    const sent = Buffer.from(await (await asked(server, `api/runs/0/export?format=${format}`)).arrayBuffer());
+    const sent = Buffer.from(await (await asked(viewer.server, `api/runs/0/export?format=${format}`)).arrayBuffer());
     expect([format, sent.equals(readFileSync(converted))]).toEqual([format, true]);
   }
   rmSync(folder, { recursive: true });
 });
 
 test("Perfetto gets the trace, once it listens", async () => {
-  const { page, context } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, context } = await viewer.show("timeline");
   // What stands for Perfetto here does what it does: it answers when it listens, and takes a buffer.
   const script = `onmessage = ({ data, source, origin }) => {
     if (data === "PING") source.postMessage("PONG", origin);

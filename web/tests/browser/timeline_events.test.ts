@@ -1,32 +1,19 @@
 // The events of a range as a table.
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Slice, SliceDetails, TimelineInfo } from "../../src/canvas/model";
-import { at, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { served } from "./served";
-import type { View } from "./stepscope";
 import { asked, canvas, rowsOf } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
-  browser = await launch();
-  server = await served([TRACE, RUN]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-});
+const viewer = viewerOf([TRACE, RUN]);
 
 test("all events of the run are in pages, and in order once all are there", async () => {
-  const { groups, span } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const { groups, span } = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
   const rows = rowsOf(groups).filter(({ kind }) => kind === "slices");
   const all = rows.reduce((sum, { slices }) => sum + slices, 0);
-  const { page, close } = await open(browser, at(server.url, `timeline?range=${span.start_ns}-${span.end_ns + 1}`));
-  await settled(page);
+  const { page, close } = await viewer.show(`timeline?range=${span.start_ns}-${span.end_ns + 1}`);
   await page.getByRole("tab", { name: "Events" }).click();
   const caption = page.locator("#timeline-panel caption");
   const pages = page.locator("#timeline-panel tbody tr");
@@ -49,13 +36,13 @@ test("all events of the run are in pages, and in order once all are there", asyn
   expect([...both].sort((one, other) => other - one)).toEqual(both);
   const sums = (await (
     await asked(
-      server,
+      viewer.server,
       `api/runs/0/sums?start_ns=${span.start_ns}&end_ns=${span.end_ns + 1}&by=name&limit=10000&rows=${rows.map(({ id }) => id).join()}`,
     )
   ).json()) as { rows: { longest: number }[] };
   const longest = await Promise.all(
     sums.rows.slice(0, 50).map(async ({ longest }) => {
-      const details = (await (await asked(server, `api/runs/0/slices/${longest}`)).json()) as SliceDetails;
+      const details = (await (await asked(viewer.server, `api/runs/0/slices/${longest}`)).json()) as SliceDetails;
       return details.slice.dur_ns;
     }),
   );
@@ -64,14 +51,15 @@ test("all events of the run are in pages, and in order once all are there", asyn
 });
 
 test("the events of a range are a table that follows it, and each leads to itself", async () => {
-  const { groups } = (await (await asked(server, "api/runs/1/timeline")).json()) as TimelineInfo;
+  const { groups } = (await (await asked(viewer.server, "api/runs/1/timeline")).json()) as TimelineInfo;
   const rows = rowsOf(groups).filter(({ kind }) => kind === "slices" || kind === "samples");
   const listed = async (start: number, end: number): Promise<Slice[]> => {
     const ids = rows.map(({ id }) => id).join();
-    return (await asked(server, `api/runs/1/slices?rows=${ids}&start_ns=${start}&end_ns=${end}&limit=1000`)).json();
+    return (
+      await asked(viewer.server, `api/runs/1/slices?rows=${ids}&start_ns=${start}&end_ns=${end}&limit=1000`)
+    ).json();
   };
-  const { page, close } = await open(browser, at(server.url, "timeline?run=1&range=1500000000-1504000000"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline?run=1&range=1500000000-1504000000");
   await page.getByRole("tab", { name: "Events" }).click();
   const table = page.locator("#timeline-panel table");
   const shown = async () => {

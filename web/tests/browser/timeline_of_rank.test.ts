@@ -3,14 +3,15 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { afterAll, expect, test } from "vitest";
 import type { Found, NextHit, TimelineInfo } from "../../src/canvas/model";
-import { at, goTo, launch, open, pagesOf, settled } from "./browser";
+import { at, goTo, open, pagesOf, settled } from "./browser";
 import { RANKS } from "./inputs";
 import { served } from "./served";
-import { simulate, type View, view } from "./stepscope";
+import { simulate, view } from "./stepscope";
 import { asked, canvas, rowsOf, selected, title } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
 const COUNT = 8;
@@ -21,9 +22,10 @@ const FILE = "train.py";
 const CODE = "def step():\n    return forward()\n";
 
 let folder: string;
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "of-rank-"));
   // A folder in a folder is one run.
   const job = join(folder, "job");
@@ -31,13 +33,7 @@ beforeAll(async () => {
   for (let rank = 0; rank < COUNT; rank++) withStacks(join(job, `rank${rank}.json`));
   mkdirSync(join(folder, "code"));
   writeFileSync(join(folder, "code", FILE), CODE);
-  browser = await launch();
-  server = await view([job], ["--memory", MEMORY, "--source", join(folder, "code")]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([job], ["--memory", MEMORY, "--source", join(folder, "code")]);
 });
 
 interface Event {
@@ -109,7 +105,7 @@ async function downloaded(page: Page, link: string): Promise<string> {
 /** A slice of a rank that is no collective. */
 async function someOperator(rank: number) {
   const query = `q=optimizer&after_ns=0&of_rank=${rank}`;
-  const { hit } = (await (await asked(server, `api/runs/0/search/next?${query}`)).json()) as NextHit;
+  const { hit } = (await (await asked(viewer.server, `api/runs/0/search/next?${query}`)).json()) as NextHit;
   if (!hit) throw new Error("the rank has no operator");
   return hit;
 }
@@ -118,7 +114,7 @@ const exports = (page: Page) => page.getByText("Export", { exact: true });
 const header = (page: Page) => page.locator("header").getByLabel("Rank");
 
 test("without a rank the collectives of all are shown, and the page says how to see more", async () => {
-  const { page, close } = await open(browser, at(server.url, "overview"));
+  const { page, close } = await open(viewer.browser, at(viewer.server.url, "overview"));
   const seen = requestsOf(page);
   await settled(page);
   await goTo(page, "timeline");
@@ -128,7 +124,7 @@ test("without a rank the collectives of all are shown, and the page says how to 
   await page.getByText("Choose a rank to export its events").waitFor();
   expect(await page.getByRole("link", { name: "Chrome JSON" }).count()).toBe(0);
   await page.keyboard.press("Escape");
-  const info = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
+  const info = (await (await asked(viewer.server, "api/runs/0/timeline")).json()) as TimelineInfo;
   expect(new Set(rowsOf(info.groups).map(({ rank }) => rank)).size).toBe(COUNT);
   expect(await violations(page)).toEqual([]);
   await pick(page).selectOption("2");
@@ -147,15 +143,14 @@ test("without a rank the collectives of all are shown, and the page says how to 
 });
 
 test("slices and hits of one rank are left when another is chosen", async () => {
-  const { page, close } = await open(browser, at(server.url, "overview"));
-  await settled(page);
+  const { page, close } = await viewer.show("overview");
   const op = await someOperator(2);
   const link = `timeline?rank=2&q=optimizer&at=${op.start_ns}&at-rank=2&at-name=${encodeURIComponent(op.name)}`;
   await goTo(page, link);
   await selected(page, op.name);
   const seen = requestsOf(page);
   const hits = async (rank: number) => {
-    const found = (await (await asked(server, `api/runs/0/search?q=optimizer&of_rank=${rank}`)).json()) as Found;
+    const found = (await (await asked(viewer.server, `api/runs/0/search?q=optimizer&of_rank=${rank}`)).json()) as Found;
     await page
       .locator(".timeline-search output")
       .filter({ hasText: String(found.slices) })
@@ -188,8 +183,7 @@ test("slices and hits of one rank are left when another is chosen", async () => 
 });
 
 test("the page says what is read, drops what comes too late, and shows an error with its hint", async () => {
-  const { page, close } = await open(browser, at(server.url, "overview"));
-  await settled(page);
+  const { page, close } = await viewer.show("overview");
   const refusals = refusalsOf(page);
   const late: (() => void)[] = [];
   await page.route(/\/timeline\?of_rank=4$/, async (route) => {
@@ -226,8 +220,7 @@ test("the page says what is read, drops what comes too late, and shows an error 
 });
 
 test("a link leads to the timeline of its rank", async () => {
-  const { page, close } = await open(browser, at(server.url, "distributed?rank=3&step=2"));
-  await settled(page);
+  const { page, close } = await viewer.show("distributed?rank=3&step=2");
   const link = page.getByRole("region", { name: "Steps of ranks" }).getByRole("link", { name: "On the timeline" });
   expect(await link.getAttribute("href")).toMatch(/^#timeline\?step=2&rank=3&at=\d+&at-rank=3$/);
   await link.click();
@@ -239,7 +232,7 @@ test("a link leads to the timeline of its rank", async () => {
   await selected(page, op.name);
   expect(await header(page).inputValue()).toBe("1");
   // A collective is there without its rank.
-  const { hit } = (await (await asked(server, "api/runs/0/search/next?q=nccl&after_ns=0")).json()) as NextHit;
+  const { hit } = (await (await asked(viewer.server, "api/runs/0/search/next?q=nccl&after_ns=0")).json()) as NextHit;
   if (!hit) throw new Error("there is no collective");
   await goTo(page, `timeline?at=${hit.start_ns}&at-rank=${hit.rank}&at-name=${encodeURIComponent(hit.name)}`);
   await selected(page, hit.name);
@@ -248,8 +241,7 @@ test("a link leads to the timeline of its rank", async () => {
 });
 
 test("every page is of the rank that is chosen, and shows which it is", async () => {
-  const { page, close } = await open(browser, at(server.url, "overview"));
-  await settled(page);
+  const { page, close } = await viewer.show("overview");
   const seen = requestsOf(page);
   const pages = await pagesOf(page);
   expect(pages.length).toBeGreaterThan(6);
@@ -276,7 +268,7 @@ test("every page is of the rank that is chosen, and shows which it is", async ()
 });
 
 test("code is shown of the rank that is chosen", async () => {
-  const { page, close } = await open(browser, at(server.url, "source?rank=3"));
+  const { page, close } = await open(viewer.browser, at(viewer.server.url, "source?rank=3"));
   const code = page.getByRole("table", { name: `Lines of ${FILE}` });
   await code.waitFor();
   expect((await code.locator("tbody code").allTextContents()).join("\n")).toBe(CODE.trimEnd());
@@ -284,8 +276,7 @@ test("code is shown of the rank that is chosen", async () => {
 });
 
 test("the report is a page of what fits into memory, and says what it lacks", async () => {
-  const { page, close } = await open(browser, at(server.url, "overview"));
-  await settled(page);
+  const { page, close } = await viewer.show("overview");
   const report = await downloaded(page, "This report as one HTML page");
   expect(report).toContain("Top kernels");
   expect(report.split("<h2>Not on this page</h2>")[1]).toContain("all events of 8 files would take about");
@@ -293,7 +284,7 @@ test("the report is a page of what fits into memory, and says what it lacks", as
 });
 
 test("a table that needs more memory than allowed says so, and what to do", async () => {
-  const { page, close } = await open(browser, at(server.url, "tables?analysis=critical_path_ranks"));
+  const { page, close } = await open(viewer.browser, at(viewer.server.url, "tables?analysis=critical_path_ranks"));
   const refusals = refusalsOf(page);
   const alert = page.getByRole("alert");
   await alert
@@ -316,7 +307,7 @@ test("a table that needs more memory than allowed says so, and what to do", asyn
 
 test("where all events fit into memory the timeline is of all ranks", async () => {
   const whole = await served([RANKS]);
-  const { page, close } = await open(browser, at(whole.url, "overview"));
+  const { page, close } = await open(viewer.browser, at(whole.url, "overview"));
   await settled(page);
   const seen = requestsOf(page);
   await goTo(page, "timeline?rank=1&q=optimizer");

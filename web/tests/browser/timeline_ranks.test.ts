@@ -3,11 +3,11 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { at, goTo, launch, open, settled } from "./browser";
-import { simulate, type View, view } from "./stepscope";
+import { afterAll, expect, test } from "vitest";
+import { at, goTo, open, settled } from "./browser";
+import { simulate, view } from "./stepscope";
 import { asked, canvas, selected } from "./timeline_page";
+import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
 const RANKS = 80;
@@ -40,26 +40,20 @@ function traceOf(rank: number): object {
 }
 
 let folder: string;
-let browser: Browser;
-let server: View;
-beforeAll(async () => {
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const viewer = viewerOf(async () => {
   folder = mkdtempSync(join(tmpdir(), "ranks-"));
   mkdirSync(join(folder, "traces"));
   for (let rank = 0; rank < RANKS; rank++) {
     writeFileSync(join(folder, "traces", `rank${rank}.json`), JSON.stringify(traceOf(rank)));
   }
-  browser = await launch();
-  server = await view([folder]);
-});
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  rmSync(folder, { recursive: true });
+  return view([folder]);
 });
 
 test("each rank is a row; a collective is selected on it, and only what is seen is asked for", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   const labels = page.locator(".timeline-label");
   expect(await labels.first().textContent()).toContain("Rank 0");
   const shown = await labels.count();
@@ -85,8 +79,7 @@ test("each rank is a row; a collective is selected on it, and only what is seen 
 });
 
 test("a rank is opened by its label, and by being chosen", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline"));
-  await settled(page);
+  const { page, close } = await viewer.show("timeline");
   const stream = page.getByText("Stream 20", { exact: true });
   expect(await stream.count()).toBe(0);
   await page.getByRole("button", { name: "Open Rank 1", exact: true }).click();
@@ -113,7 +106,7 @@ test("a collective that is selected is marked and listed on all ranks, and the l
   const durations = of.map(({ dur }) => `${Math.round(dur * 1000)} ns`);
   const starts = of.map(({ ts }) => Math.round((ts - of[0].ts) * 1000));
   const server = await view([folder]);
-  const { page, close } = await open(browser, at(server.url, "timeline"));
+  const { page, close } = await open(viewer.browser, at(server.url, "timeline"));
   await settled(page);
   const accented = () =>
     canvas(page).evaluate((canvas: HTMLCanvasElement) => {
