@@ -7,6 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import type { SliceDetails, TimelineInfo } from "../../src/canvas/model";
 import { at, goTo, open, settled } from "./browser";
 import { analyze, view } from "./stepscope";
+import { shownColumns } from "./table";
 import { asked, canvas, rowsOf, title } from "./timeline_page";
 import { viewerOf } from "./viewer";
 import { violations } from "./violations";
@@ -134,4 +135,19 @@ test("lines are counted by samples, beside their code", async () => {
   expect(await gutter(6)).toBe(`${counted(1)[1]}`);
   expect(await violations(page)).toEqual([]);
   await close();
+});
+
+test("where calls of modules were recorded, too, lines have no times of 0", async () => {
+  const context = await viewer.browser.newContext();
+  const page = await context.newPage();
+  await page.route(/\/api\/runs\/0(\?|$)/, async (route) => {
+    const told = await (await route.fetch()).json();
+    told.has.python = true;
+    await route.fulfill({ json: told });
+  });
+  await page.goto(at(viewer.server.url, "source"));
+  await settled(page);
+  expect(await page.getByRole("combobox", { name: "Sort by" }).locator("option").count()).toBe(2);
+  expect(await shownColumns(page, "All lines")).toEqual(["file", "line", "function", "samples", "self_samples"]);
+  await context.close();
 });

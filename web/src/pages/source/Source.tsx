@@ -39,13 +39,16 @@ export default function Source() {
   const metrics = has?.stacks ? [...known, ...samples] : [...samples, ...known];
   const by = metrics.find(([name]) => name === param("by"))?.[0] ?? metrics[0]?.[0] ?? "host_total_ns";
   const isDevice = by.startsWith("device");
-  const hidden = METRICS.filter((metric) => !metrics.includes(metric)).map(([name]) => name);
   const asked = [...selection.value, ["group_by", "file"], ["sort", by], ["limit", FILES]] as const;
   const path = withQuery(runPath(runId.value, "analyses/source_lines"), asked);
   const files = useAnswer<Envelope>(path, detail.value?.version ?? 0);
   if (files.state === "failed") return <ErrorNotice error={files.error} />;
   if (!files.value) return <Loading what="Computing lines…" />;
   const rows = files.value.results;
+  // Where only samples name lines, the calls of operators are all without one.
+  const isTimed = has?.stacks || rows.some(({ file, count, host_total_ns }) => file && (count || host_total_ns));
+  const options = metrics.filter(([name]) => isTimed || name.endsWith("samples") || name === by);
+  const hidden = METRICS.map(([name]) => name).filter((name) => !options.some(([option]) => option === name));
   // What is no file, such as `<string>`, has no code to show.
   const first = (rows.find(({ file }) => typeof file === "string" && !file.startsWith("<")) ?? rows[0])?.file;
   const file = param("file") ?? (typeof first === "string" ? first : null);
@@ -55,7 +58,7 @@ export default function Source() {
     <>
       <h1>Source</h1>
       <div class="choices">
-        <Choices label="Sort by" name="by" value={by} options={metrics} />
+        <Choices label="Sort by" name="by" value={by} options={options} />
       </div>
       <section aria-label="Files">
         <h2>
