@@ -180,9 +180,7 @@ def test_a_plan_says_who_does_what(job):
         drawn = f"explain format graphviz {QUERIES['groups']}"
         plan = runs.stepscope("sql", job, drawn, *cluster(*started), *SMALL_PARTS, env=environment()).stdout
         assert "digraph" in plan, plan
-        told = runs.run(
-            runs.COMMAND, "sql", job, "explain format tree select 1", *cluster(*started), env=environment()
-        )
+        told = runs.run(runs.COMMAND, "sql", job, "explain format tree select 1", *cluster(*started), env=environment())
         assert told.returncode == 1 and "indent or graphviz, not tree" in told.stderr, told.stderr
 
 
