@@ -30,7 +30,7 @@ pub fn report_html(report: &Report, all: &AllResults) -> String {
         summary_items(report)
     );
     section(&mut page, "", &verdict(report));
-    section(&mut page, "Advice", &advice(&report.advice, &report.coverage));
+    section(&mut page, "Advice", &advice(&report.advice, &report.coverage, &all.results));
     for (analysis, title) in OPEN {
         let result = all.results.iter().find(|result| result.analysis == analysis && !result.results.is_empty());
         result.into_iter().for_each(|result| section(&mut page, title, &table_html(&result.results)));
@@ -80,7 +80,8 @@ fn verdict(report: &Report) -> String {
     report.verdict.iter().map(|sentence| format!("<p class=\"verdict\">{}</p>\n", Escaped(sentence))).collect()
 }
 
-fn advice(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
+/// The advice. `results` are those on the page: each row leads to the one that has its numbers.
+fn advice(advice: &[AdviceRow], coverage: &ReportCoverage, results: &[Envelope]) -> String {
     if advice.is_empty() {
         return String::new();
     }
@@ -97,14 +98,21 @@ fn advice(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
         let method = row.gain_method.map_or(String::new(), |method| format!("Gain by {}.<br>\n", Escaped(method)));
         let line = |line: &str| Escaped(line).to_string();
         let lines = row.diff.map(|diff| diff.lines().map(line).collect::<Vec<_>>().join("\n"));
+        let is_on_page = results.iter().any(|result| result.analysis == row.evidence);
+        let evidence = if is_on_page { numbers_link(row.evidence) } else { String::new() };
         let diff = lines.map_or("<br>\n".into(), |lines| format!("</small>\n<pre>{lines}</pre>\n<small>"));
         format!(
             "<li class=\"{priority}\"><b>{fault}</b>: {gain} <code>{rule}</code>{others}<br>\n{says}<br>\n\
-             <small>{to_do}{diff}{method}It is not so if: {disproof}</small></li>\n"
+             <small>{to_do}{diff}{method}It is not so if: {disproof}{evidence}</small></li>\n"
         )
     };
     let items: String = advice.iter().map(item).collect();
     format!("<p class=\"note\">Gains overlap: do not add them. {not_judged}</p>\n<ul class=\"advice\">\n{items}</ul>\n")
+}
+
+/// A link to a result in *All numbers*. Its target lies within what is folded, so that a browser opens it.
+fn numbers_link(analysis: &str) -> String {
+    format!("<br>\n<a href=\"#{0}\">The numbers: <code>{0}</code></a>", Escaped(analysis))
 }
 
 /// Sentences, in which what stands between backquotes is code.
@@ -158,7 +166,7 @@ fn all_tables(results: &[Envelope]) -> String {
             if result.results.is_empty() { "<p>No rows.</p>\n".to_string() } else { table_html(&result.results) };
         format!(
             "<details>\n<summary><code>{name}</code> <small>{rows} rows</small></summary>\n\
-             <p class=\"note\">{definition}</p>\n{table}</details>\n"
+             <div id=\"{name}\">\n<p class=\"note\">{definition}</p>\n{table}</div>\n</details>\n"
         )
     };
     results.iter().map(details).collect()

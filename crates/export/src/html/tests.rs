@@ -53,14 +53,34 @@ fn advice_has_its_gain_its_method_its_diff_and_what_would_disprove_it() {
     let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(125)).collect::<String>().repeat(8);
     let run = OpenedRun::of(drawn(&format!("rank 0 stream 7 {}", row("CCCC..NN"))));
     let mut report = report(&run, &Selection::default(), "RUN").unwrap();
-    let plain = advice(&report.advice, &report.coverage);
+    let plain = advice(&report.advice, &report.coverage, &[]);
     assert!(!plain.contains("<pre>") && plain.contains("Gain by upper bound: "), "{plain}");
     report.advice[0].diff = Some("-a < b\n+b");
-    let html = advice(&report.advice, &report.coverage);
+    let html = advice(&report.advice, &report.coverage, &[]);
     check_is_well_formed(&html);
     for wanted in [&*report.advice[0].gain_says, "<pre>-a &lt; b\n+b</pre>", "It is not so if: "] {
         assert!(html.contains(wanted), "{wanted:?} is not in\n{html}");
     }
+}
+
+#[test]
+fn advice_leads_to_its_numbers_where_the_page_has_them() {
+    let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(125)).collect::<String>().repeat(8);
+    let run = OpenedRun::of(drawn(&format!("rank 0 stream 7 {}", row("CCCC..NN"))));
+    let selection = Selection::default();
+    let (report, mut all) = (report(&run, &selection, "RUN").unwrap(), run.analyze_all(&selection).unwrap());
+    let evidence = report.advice[0].evidence;
+    let link = format!("<a href=\"#{evidence}\">The numbers: <code>{evidence}</code></a>");
+    let with = report_html(&report, &all);
+    check_is_well_formed(&with);
+    assert!(with.contains(&link), "{link} is not in the page");
+    // Every link has one target, which is inside what it opens.
+    for (_, rest) in with.match_indices("href=\"#").map(|(at, start)| with.split_at(at + start.len())) {
+        let target = format!("</summary>\n<div id=\"{}\">", rest.split('"').next().unwrap());
+        assert_eq!(with.matches(&target).count(), 1, "{target}");
+    }
+    all.results.retain(|result| result.analysis != evidence);
+    assert!(!report_html(&report, &all).contains(&link), "a link to what is not on the page");
 }
 
 #[test]
