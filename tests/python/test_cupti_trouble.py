@@ -104,9 +104,8 @@ def test_the_driver_is_asked_and_not_started(libraries, tmp_path):
 gpu.cuda.fake_use(0)
 found = _recorder.device_find("cuda", ["no-such.so", sys.argv[1] + "/libcupti.so"])
 _recorder.open(run, {})
-started = fake_gpu.start(flush_period_ms=10, sample_period_ms=0)
+started = fake_gpu.start(flush_period_ms=3_600_000, sample_period_ms=0)
 gpu.use(1)
-time.sleep(0.1)
 fake_gpu.stop()
 _recorder.close()
 told = _recorder.device_find("cuda", [], may_initialize=True)
@@ -116,7 +115,7 @@ print(json.dumps([found, started, told, gpu.cuda.fake_calls_of_init()]))
     found, started, told, inits = execute(libraries, tmp_path / "run", text, variables=variables)
     assert (found["devices"], found["version"], found["interface"]) == ("[]", "13.0", "v1")
     assert started["devices"] == "[]"
-    # What is used later is learnt later.
+    # What is used later is learnt later, at the end at last.
     (device,) = json.loads(runs.metadata(runs.parts(tmp_path / "run")[0])["facts"]["devices"])
     assert (device["index"], device["name"]) == (1, "Fake GPU 1")
     assert [device["index"] for device in json.loads(told["devices"])] == [0, 1] and inits == 1

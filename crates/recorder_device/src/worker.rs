@@ -129,6 +129,8 @@ impl Loop {
         self.worker.answer.wake();
         if is_started {
             self.listen();
+            // The process may have begun to use a device since the last flush, or there was none.
+            self.learn_devices(self.profiler.devices());
             // Before and after: the second may never come.
             self.read_clock();
             self.profiler.stop();

@@ -1,6 +1,7 @@
 //! Steps take memory from the device's driver and give it back, while the device idles.
 
 use super::facts::Facts;
+use super::lines::line_at;
 use super::loops::Loop;
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
@@ -66,6 +67,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         count: Some(calls.len() as i64),
         gain: Some((idle.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest)),
+        line: line_at(facts, Some(of.rank), &idle),
         time,
         ..row
     })
