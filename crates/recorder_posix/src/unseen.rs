@@ -90,7 +90,8 @@ mod tests {
     fn the_system_counts_what_a_thread_reads() {
         let own = std::fs::read_link("/proc/thread-self").unwrap();
         let own = own.file_name().unwrap().to_str().unwrap().parse().unwrap();
-        assert!(threads().any(|tid| tid == own));
+        // Where other threads end meanwhile, the system may leave one out.
+        assert!((0..1_000).any(|_| threads().any(|tid| tid == own)));
         let before = counted(own).unwrap()[0];
         let text = std::fs::read("/proc/self/stat").unwrap();
         assert!(counted(own).unwrap()[0] >= before + text.len() as u64);
