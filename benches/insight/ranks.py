@@ -38,29 +38,28 @@ def run_pipeline(job, layers, inputs, micro_batches):
         optimizer.step()
 
 
+def compute_more(job, rank, widths, sizes, rows):
+    """All ranks train alike, and one has something else to compute."""
+    width, size = job.draw.choice(widths), job.draw.choice(sizes)
+    model, optimizer = learner(width)
+    batch, extra = samples(rows, width), torch.randn(size, size)
+    for _ in job.steps():
+        if job.rank == rank and not job.fixed:
+            extra = torch.tanh(extra @ extra)
+        train(model, optimizer, batch)
+
+
 @fault("rank.slow", rank=1, ranks=2)
 def more_work_on_a_rank(job):
     """One rank computes what the other does not."""
-    width, size = job.draw.choice([256, 320]), job.draw.choice([640, 768])
-    model, optimizer = learner(width)
-    batch, extra = samples(128, width), torch.randn(size, size)
-    for _ in job.steps():
-        if job.rank == 1 and not job.fixed:
-            extra = torch.tanh(extra @ extra)
-        train(model, optimizer, batch)
+    compute_more(job, rank=1, widths=[256, 320], sizes=[640, 768], rows=128)
 
 
 @fault("rank.slow", rank=2, ranks=4)
 def slow_rank_of_four(job):
     """One of four ranks computes what the others do not."""
-    width, size = job.draw.choice([192, 256]), job.draw.choice([768, 896])
     torch.set_num_threads(1)
-    model, optimizer = learner(width)
-    batch, extra = samples(64, width), torch.randn(size, size)
-    for _ in job.steps():
-        if job.rank == 2 and not job.fixed:
-            extra = torch.tanh(extra @ extra)
-        train(model, optimizer, batch)
+    compute_more(job, rank=2, widths=[192, 256], sizes=[768, 896], rows=64)
 
 
 @fault("rank.slow", "step.slower", rank=1, ranks=2)
