@@ -12,6 +12,7 @@ is recorded, and the rows of ``stepscope analyze advice`` are compared with what
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import platform
@@ -42,6 +43,7 @@ def main():
     parser.add_argument(
         "--rounds", type=int, default=3, help="runs of the job and of its twin for the true gain; 0: none"
     )
+    parser.add_argument("--longer", type=int, default=1, help="each real job has this many times as many steps")
     parser.add_argument("--small", action="store_true", help="one seed and no true gains")
     parser.add_argument("--least", type=int, default=0, help="fail when fewer faults are named first")
     parser.add_argument("--json", type=Path, help="also write all rows and verdicts to this file")
@@ -52,9 +54,9 @@ def main():
     if arguments.again and not arguments.keep:
         parser.error("--again judges what is in the folder that --keep names")
     words = [word for word in arguments.only.split(",") if word]
-    jobs = [
-        job for job in all_planted().values() if not words or any(word in f"{job.kind}.{job.name}" for word in words)
-    ]
+    planted = all_planted().values()
+    jobs = [dataclasses.replace(job, steps=job.steps * arguments.longer) for job in planted]
+    jobs = [job for job in jobs if not words or any(word in f"{job.kind}.{job.name}" for word in words)]
     if not arguments.list and not has_gpu():
         jobs = [job for job in jobs if not job.needs_gpu]
     if arguments.list:

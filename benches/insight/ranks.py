@@ -52,7 +52,7 @@ def compute_more(job, rank, widths, sizes, rows):
 @fault("rank.slow", rank=1, ranks=2)
 def more_work_on_a_rank(job):
     """One rank computes what the other does not."""
-    compute_more(job, rank=1, widths=[256, 320], sizes=[640, 768], rows=128)
+    compute_more(job, rank=1, widths=[512, 640], sizes=[1024, 1152], rows=512)
 
 
 @fault("rank.slow", rank=2, ranks=4)
