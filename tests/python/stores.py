@@ -82,6 +82,7 @@ class ProxyHandler(Handler):
         # Who asks: the name of the key, and the token that came with it.
         by = re.search(r"Credential=([^/]+)/", self.headers.get("Authorization") or "")
         request["by"] = by and (by[1], self.headers.get("X-Amz-Security-Token"))
+        request["authorization"] = self.headers.get("Authorization")
         with self.server.lock:
             self.server.requests.append(request)
             fault = self.server.fault(request)

@@ -1,6 +1,9 @@
 """Runs and traces in object stores: the same answers as from disk, few requests, and a clear word where something fails."""
 
+import base64
+import gzip
 import json
+import random
 import shutil
 import signal
 import socket
@@ -86,6 +89,41 @@ def test_a_long_trace_is_read_in_ranges_ahead(s3):
         ranges = [request["range"] for request in proxy.requests if request["range"]]
         size = client.head_object(Bucket="runs", Key="ranks/rank0.json")["ContentLength"]
         assert size > 2 * (4 << 20) and len(ranges) == len(set(ranges)) == -(-size // (4 << 20))
+
+
+def test_a_packed_trace_is_read_in_ranges(s3, tmp_path):
+    address, client = s3
+    # Letters drawn at random are not packed well.
+    draw = random.Random(1)
+    event = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "dur": 7}
+    notes = (base64.b64encode(draw.randbytes(120)).decode() for _ in range(60_000))
+    events = [
+        {**event, "name": f"aten::op{at % 7}", "ts": 10 * at, "args": {"note": note}} for at, note in enumerate(notes)
+    ]
+    path = tmp_path / "packed.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode(), 1))
+    client.upload_file(str(path), "runs", "long/packed.json.gz")
+    check_ranges(address, "long/packed.json.gz", path, path)
+
+
+def test_a_long_part_of_a_run_is_read_in_ranges(s3, tmp_path):
+    address, client = s3
+    runs.record(tmp_path, runs.script("import torch\nx = torch.zeros(1)\nfor _ in range(700_000): x.add_(1)"))
+    (part,) = runs.parts(tmp_path)
+    stores.upload(client, tmp_path, "long/run")
+    check_ranges(address, "long/run", tmp_path, part)
+
+
+def check_ranges(address, key, path, long):
+    """What is in the store gives the answer from disk, and no part of its long file is asked for twice."""
+    with stores.proxy(address) as proxy:
+        found = table(f"s3://runs/{key}", variables(proxy.address))
+        of_file = (request for request in proxy.requests if request["range"] and long.name in request["path"])
+        begins = [int(request["range"].removeprefix("bytes=").partition("-")[0]) for request in of_file]
+    assert found and found == table(path, runs.environment())
+    # The end of a part of a run is looked at before, to see what it is.
+    parts = [begin for begin in begins if begin % (4 << 20) == 0]
+    assert sorted(parts) == list(range(0, long.stat().st_size, 4 << 20)) and len(parts) > 1
 
 
 def test_summaries_are_kept_in_the_store_and_asked_for_at_once(s3, tmp_path):
@@ -247,6 +285,15 @@ def test_damage_on_the_way_never_ends_in_a_panic(s3):
         assert json.loads(told.stdout)["findings"] != json.loads(whole)["findings"], "it says that it was damaged"
     else:
         assert "error:" in told.stderr
+
+
+def test_reports_go_to_stores(s3, tmp_path):
+    address, client = s3
+    for name, option in {"report.html": "html", "report.md": "markdown"}.items():
+        runs.stepscope("report", RUN, f"--{option}=s3://runs/reports/{name}", env=variables(address))
+        runs.stepscope("report", RUN, f"--{option}={tmp_path / name}")
+        kept = client.get_object(Bucket="runs", Key=f"reports/{name}")["Body"].read()
+        assert kept == (tmp_path / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("name", ["trace.json.gz", "trace.pftrace", "slices.parquet", "tables/"])

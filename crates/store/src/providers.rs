@@ -121,6 +121,9 @@ fn google(base: &str) -> io::Result<GoogleCloudStorageBuilder> {
         "GOOGLE_SERVICE_ACCOUNT_KEY",
         "GOOGLE_BEARER_TOKEN",
         "GOOGLE_SKIP_SIGNATURE",
+        "GCE_METADATA_HOST",
+        "GCE_METADATA_ROOT",
+        "GCE_METADATA_IP",
     ];
     let of_user = || {
         let folder = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config/gcloud"));
