@@ -143,6 +143,7 @@ def test_a_run_is_readable_while_it_is_recorded(tmp_path):
         try:
             assert "capture.process_running" in runs.findings(run)
             assert runs.counts_of_operators(run)["aten::erfinv"] >= 5 * OPS_PER_STEP
+            assert "still being recorded: this is what it did so far." in " ".join(runs.report(run).split())
         finally:
             os.kill(pid, signal.SIGKILL)
             process.communicate(timeout=600)

@@ -158,8 +158,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Ending {
 /// The run at `path`, which is complete.
 fn opened(path: &Path) -> Result<OpenedRun, Failure> {
     let run = opening::open(&[path.to_path_buf()], &OpenOptions::default())?;
-    let is_running = finding_rows(&run.trace().findings).iter().any(|row| row.code == "capture.process_running");
-    match is_running {
+    match run.is_live() {
         true => Err(Failure::new("the run is still being recorded: its numbers would change")
             .at(path.display())
             .hint("wait until the job has ended")),

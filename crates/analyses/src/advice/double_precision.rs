@@ -36,15 +36,14 @@ fn judge(facts: &Facts) -> Judged {
     let of_devices = facts.kernels().ok().map(|devices| -> Vec<Advice> {
         devices.filter_map(|(device, work)| of_device(facts, device, work)).collect()
     });
-    match of_devices {
-        // The names of kernels say that they are of 64 bits, but not of all that they are not.
-        Some(found) if knows_types || !found.is_empty() => return Ok(found),
-        _ if !knows_types => {
-            return Err(Lacks(
-                "no types of operators' inputs, nor of parameters: `stepscope record` has the latter, and `--shapes` or `record_shapes=True` the former",
-            ));
-        }
-        _ => {}
+    // The names of kernels say that they are of 64 bits, but not of all that they are not.
+    if let Some(found) = of_devices.filter(|found| knows_types || !found.is_empty()) {
+        return Ok(found);
+    }
+    if !knows_types {
+        return Err(Lacks(
+            "no types of operators' inputs, nor of parameters: `stepscope record` has the latter, and `--shapes` or `record_shapes=True` the former",
+        ));
     }
     let loops = facts.host_operators()?;
     Ok(loops.into_iter().filter_map(|(of, operators)| of_loop(facts, of, operators, has_shapes)).collect())

@@ -1,6 +1,7 @@
 //! Reports of drawn traces, in words.
 
 use super::*;
+use stepscope_trace::FindingCode;
 use stepscope_trace::drawn::drawn;
 
 fn report_of(drawing: &str) -> Report {
@@ -88,6 +89,17 @@ fn a_healthy_run_says_so_and_how_many_rules_judged() {
     assert_eq!(report.verdict[0], says);
     let verdict = report_of("rank 0 step 0000\nrank 0 stream 7 CCCC").verdict;
     assert!(verdict[0].starts_with("GPU 0"), "one step says nothing: {verdict:?}");
+}
+
+#[test]
+fn of_a_job_that_is_still_being_recorded_the_verdict_says_so_after_the_answer() {
+    let mut trace = drawn("rank 0 step 0011223344\nrank 0 stream 7 CCCCCCCCCC");
+    let verdict = |trace: &Trace| report(&OpenedRun::of(trace.clone()), &Selection::default(), "RUN").unwrap().verdict;
+    let ended = verdict(&trace);
+    trace.findings.add(FindingCode::ProcessRunning, || "rank 0".into());
+    let running = verdict(&trace);
+    assert_eq!(running[1], "The job is still being recorded: this is what it did so far.");
+    assert_eq!([&running[..1], &running[2..]].concat(), ended);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::coverage::WORTH_A_CHANGE;
 use super::{AdviceRow, Breakdown, DeviceTime, RanksTogether, Report};
 use stepscope_base::units::{format_count, format_ns, format_ratio};
+use stepscope_trace::FindingCode;
 
 /// Shares below this are not worth a word.
 const WORTH_SAYING: f64 = 0.01;
@@ -14,6 +15,9 @@ pub(super) fn verdict(report: &Report) -> Vec<String> {
         return vec!["Nothing was recorded: the trace holds no events.".into()];
     }
     let mut sentences: Vec<String> = answer(report).into_iter().collect();
+    if report.findings.iter().any(|finding| finding.code == FindingCode::ProcessRunning.code()) {
+        sentences.push("The job is still being recorded: this is what it did so far.".into());
+    }
     sentences.extend(report.ranks_together.iter().flat_map(RanksTogether::sentences));
     sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
