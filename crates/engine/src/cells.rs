@@ -27,11 +27,19 @@ pub fn column_words(name: &str) -> String {
         _ => ("", name),
     };
     let bare = UNIT_ENDINGS.iter().find_map(|(ending, kept)| Some(format!("{}{kept}", name.strip_suffix(ending)?)));
-    format!("{side}{}", bare.unwrap_or_else(|| name.to_string()).replace('_', " "))
+    let bare = bare.unwrap_or_else(|| name.to_string());
+    let written = |word| ABBREVIATIONS.iter().find(|(of, _)| *of == word).map_or(word, |(_, written)| *written);
+    let words: Vec<&str> = bare.split('_').map(written).collect();
+    format!("{side}{}", words.join(" "))
 }
 
+/// Words of names that are written otherwise.
+const ABBREVIATIONS: [(&str, &str); 6] =
+    [("cpu", "CPU"), ("flops", "FLOPs"), ("io", "I/O"), ("macs", "MACs"), ("pid", "PID"), ("sm", "SM")];
+
 /// How names end that have a unit in them, and what is kept of that.
-const UNIT_ENDINGS: [(&str, &str); 12] = [
+const UNIT_ENDINGS: [(&str, &str); 13] = [
+    ("_ns_ratio", "_time"),
     ("_bytes_per_step", "_per_step"),
     ("_ns", ""),
     ("_bytes", ""),
@@ -121,6 +129,8 @@ mod tests {
             ["total_ns", "slack_ns_max", "reserved_bytes_max", "read_bytes_per_s", "algorithm_bandwidth_bytes_per_s"];
         let expected = ["total", "slack max", "reserved max", "read per s", "algorithm bandwidth"];
         assert_eq!(words.map(column_words), expected);
+        let names = ["achieved_flops_per_s", "io_ns", "metadata_ns_ratio", "macs"];
+        assert_eq!(names.map(column_words), ["achieved FLOPs per s", "I/O", "metadata time", "MACs"]);
         assert_eq!(["a_mean_ns", "b_count", "bytes"].map(column_words), ["before mean", "now count", "bytes"]);
     }
 

@@ -166,7 +166,7 @@ mod tests {
         let text = text_table(&kernels(), 100);
         let lines: Vec<&str> = text.heading.iter().chain(&text.rows).map(String::as_str).collect();
         assert!(
-            lines[0].ends_with("  blocks") && lines[1].ends_with("count    total  occupancy  per sm"),
+            lines[0].ends_with("  blocks") && lines[1].ends_with("count    total  occupancy  per SM"),
             "{lines:#?}"
         );
         assert!(lines[2].ends_with("12,345  1.23 ms          –    2.00"), "{lines:#?}");

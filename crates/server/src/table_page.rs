@@ -10,7 +10,7 @@ use stepscope_engine::{
 };
 
 /// What a request may say of rows.
-pub(crate) const PARAMETERS: [&str; 5] = ["sort", "search", "where", "offset", "limit"];
+pub(crate) const PARAMETERS: [&str; 6] = ["sort", "search", "or", "where", "offset", "limit"];
 const LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
 /// Conditions of one request.
@@ -23,6 +23,8 @@ pub(crate) struct PageQuery {
     sort: Option<(String, bool)>,
     /// In lower case.
     search: Option<String>,
+    /// Whole texts that a search finds as well.
+    or: Vec<String>,
     conditions: Vec<Condition>,
     offset: usize,
     limit: usize,
@@ -76,6 +78,7 @@ impl PageQuery {
         Ok(Self {
             sort,
             search: query.text("search").map(str::to_lowercase),
+            or: query.texts("or").map(str::to_string).collect(),
             conditions,
             offset: query.number("offset")?.unwrap_or(0),
             limit: query.number("limit")?.unwrap_or(LIMIT).min(MAX_LIMIT),
@@ -94,7 +97,7 @@ impl PageQuery {
             rows.retain(|row| holds(*row));
         }
         if let Some(search) = &self.search {
-            rows.retain(|row| has_text(table, *row, search));
+            rows.retain(|row| has_text(table, *row, search) || self.or.iter().any(|text| is_text(table, *row, text)));
         }
         if let Some((name, is_reversed)) = &self.sort {
             sort_rows(table, &mut rows, find_column(table, name, analysis)?, *is_reversed);
@@ -230,6 +233,14 @@ fn has_text(table: &Table, row: usize, part: &str) -> bool {
     };
     table.columns.iter().any(|column| match &column.values {
         Values::Text(values) => values[row].as_deref().is_some_and(has),
+        _ => false,
+    })
+}
+
+/// Whether any text of a row is `text`.
+fn is_text(table: &Table, row: usize, text: &str) -> bool {
+    table.columns.iter().any(|column| match &column.values {
+        Values::Text(values) => values[row].as_deref() == Some(text),
         _ => false,
     })
 }

@@ -40,6 +40,19 @@ export function tickLabel(ns: number, step: number): string {
   return `${grouped(Math.round(ns / size))} ${unit}`;
 }
 
+/** Times at the marks of an axis: in a larger unit where the numbers would be long, with the digits in which they differ. */
+export function axisLabels(times: readonly number[], step: number): string[] {
+  const [, size] = unitOf(step);
+  const larger = UNITS.find(([, of]) => of === 1e3 * size);
+  if (!larger || times.every((ns) => Math.abs(ns) < LONG * size)) return times.map((ns) => tickLabel(ns, step));
+  const [unit, of] = larger;
+  const digits = Math.ceil(Math.log10(of / step) - 1e-9);
+  return times.map((ns) => {
+    const [whole = "", rest] = (ns / of).toFixed(digits).split(".");
+    return `${grouped(Number(whole))}${rest ? `.${rest}` : ""} ${unit}`;
+  });
+}
+
 /** The marks of a window, counted from `zero_ns` on. */
 export function ticksOf(view: Span, width: number, zero_ns = 0): Ticks {
   const step = tickStep((view.end_ns - view.start_ns) / Math.max(width, 1));

@@ -5,14 +5,21 @@ import type { Column } from "../api/types";
 import { PARTS } from "../classes";
 import { analyses } from "../state/runs";
 
-const SHORT: Readonly<Record<string, string>> = { gpu: "GPU", io: "I/O" };
+const SHORT: Readonly<Record<string, string>> = {
+  cpu: "CPU",
+  flops: "FLOPs",
+  gpu: "GPU",
+  io: "I/O",
+  macs: "MACs",
+  pid: "PID",
+  sm: "SM",
+};
+
+const written = (words: readonly string[]): string => words.map((word) => SHORT[word] ?? word).join(" ");
 
 /** The title of an analysis: `idle_causes` is *Idle causes*. */
 export function analysisTitle(name: string): string {
-  const words = name
-    .split("_")
-    .map((word) => SHORT[word] ?? word)
-    .join(" ");
+  const words = written(name.split("_"));
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
@@ -33,7 +40,7 @@ export const measureWords = ({ label, unit }: Pick<Column, "label" | "unit">): s
   unit === "ns" && /\b(total|self)$/.test(label) ? `${label} time` : label;
 
 /** A column's name without its unit, which cells show. */
-const columnWords = (name: string): string => name.replace(/_(ns|bytes|ratio)(?=_|$)/, "").replaceAll("_", " ");
+const columnWords = (name: string): string => written(name.replace(/_(ns|bytes|ratio)(?=_|$)/, "").split("_"));
 
 /** A text in which code stands between backquotes, as one without them; `called` says what else is called otherwise. */
 export const withoutCode = (text: string, called = (name: string) => name): string =>

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
+import { partLook } from "../../src/classes";
 import { formatNs } from "../../src/format/units";
 import { goTo, pagesOf, settled } from "./browser";
 import { RANKS, RUN, TRACE } from "./inputs";
@@ -155,7 +156,7 @@ test("every table has its title, its definition and its columns in words", async
 
 test("what is typed as it is read finds rows, in the search and as a filter", async () => {
   const [row] = analyze("idle_causes", TRACE).results.filter(({ cause }) => String(cause).includes("_"));
-  const words = String(row?.cause).replaceAll("_", " ");
+  const words = partLook(String(row?.cause)).words;
   const { page, close } = await viewer.show(`tables?analysis=idle_causes&run=${OF_TRACE}`);
   const wanted = analyze("idle_causes", TRACE).results.filter(({ cause }) => cause === row?.cause).length;
   const grid = page.getByRole("grid", { name: "Idle causes", exact: true });

@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import type { Cell, Row, Unit } from "../../src/api/types";
+import { PARTS } from "../../src/classes";
 import { exactCell, MISSING, shortCell } from "../../src/format/cell";
 import { shortName } from "../../src/format/names";
 
@@ -65,6 +66,7 @@ const KINDS = [
   "cause",
   "class",
   "kind",
+  "layer",
   "source",
   "category",
   "bound",
@@ -80,6 +82,7 @@ const KINDS = [
 function called(name: string, cell: Cell, text: string): string {
   if (name === "runs" && (cell === "a" || cell === "b")) return cell === "a" ? "only before" : "only now";
   if (name === "state" && cell === "unpaired") return "free not seen";
+  if (name === "cause" || name === "class") return PARTS[String(cell)]?.words ?? text;
   return KINDS.includes(name) ? text.replaceAll("_", " ") : text;
 }
 

@@ -85,6 +85,8 @@ fn words_of_the_pages_find_what_results_call_otherwise() {
     };
     let found = |raw: &str| page_query(raw).unwrap().matching(&table, "t").unwrap();
     assert_eq!([found("search=host+sync"), found("search=host_sync")], [vec![0, 1], vec![0]]);
+    assert_eq!([found("search=waits&or=host_sync&or=host"), found("search=hosts&or=host_sync")], [vec![0], vec![0, 2]]);
+    assert_eq!(found("or=host_sync"), [0, 1, 2], "without a search it says nothing");
 }
 
 #[test]

@@ -50,6 +50,8 @@ export function DurationColumns<R extends Stretch>(props: Props<R>) {
   const labelled = withRoom(ranges, x, width);
   const at = pointed !== null && pointed < ranges.length ? pointed : null;
   const wordsAt = (at: number) => (ranges[at] ? words(ranges[at]) : "");
+  const [only, ...others] = ranges;
+  if (only && others.length === 0) return <p>All in one range: {words(only)}.</p>;
   return (
     <div ref={box} class="columns-chart">
       <div {...sliderOf(ranges.length, label, at, wordsAt, point)}>

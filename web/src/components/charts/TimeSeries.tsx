@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Row, Unit } from "../../api/types";
-import { tickLabel } from "../../canvas/ruler";
+import { axisLabels } from "../../canvas/ruler";
 import type { ClassName } from "../../classes";
 import { formatCell } from "../../format/cell";
 import { formatNs } from "../../format/units";
@@ -140,7 +140,7 @@ function optionsOf(
         size: 28,
         space: 80,
         incrs: NS_STEPS,
-        values: (_, ns, __, ___, step) => ns.map((at) => tickLabel(at, step)),
+        values: (_, ns, __, ___, step) => axisLabels(ns, step),
       },
       {
         ...axis,

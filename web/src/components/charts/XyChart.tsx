@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Column, Row } from "../../api/types";
-import { tickLabel } from "../../canvas/ruler";
+import { axisLabels } from "../../canvas/ruler";
 import { formatCell } from "../../format/cell";
 import { Value } from "../Value";
 import { sliderOf } from "./cursor";
@@ -146,8 +146,7 @@ function pointedAt(drawn: uPlot, points: Points): number {
 
 /** Where an axis has marks, and what they say. */
 function marksOf({ unit }: Column): Pick<uPlot.Axis, "incrs" | "values"> {
-  if (unit === "ns")
-    return { incrs: NS_STEPS, values: (_, marks, __, ___, step) => marks.map((ns) => tickLabel(ns, step)) };
+  if (unit === "ns") return { incrs: NS_STEPS, values: (_, marks, __, ___, step) => axisLabels(marks, step) };
   // Two decimals are too few between marks that are close.
   const shown = unit === "plain" || unit === "id" ? "number" : unit;
   const values: uPlot.Axis["values"] = (_, marks) => marks.map((mark) => formatCell(shown, mark));

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tickLabel } from "../../canvas/ruler";
+import { axisLabels } from "../../canvas/ruler";
 import { columnsOf, dragged, indexAt, NS_STEPS } from "./series";
 
 const ROWS = [
@@ -42,7 +42,11 @@ test("a dragged stretch is whole, in order and inside", () => {
 test("marks on an axis of time say where they are", () => {
   const units: Record<string, number> = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, h: 3_600e9 };
   for (const step of NS_STEPS.filter((step) => step < 3_600e9)) {
-    const [number = "", unit = ""] = tickLabel(7 * step, step).split(" ");
-    expect(Number(number.replaceAll(",", "")) * (units[unit] ?? 0)).toBeCloseTo(7 * step, 0);
+    for (const at of [7 * step, 12_345 * step]) {
+      const [number = "", unit = ""] = axisLabels([0, at], step)[1]?.split(" ") ?? [];
+      expect(Number(number.replaceAll(",", "")) * (units[unit] ?? 0)).toBeCloseTo(at, 0);
+    }
   }
+  expect(axisLabels([11e9, 11.5e9, 12e9], 5e8)).toEqual(["11.0 s", "11.5 s", "12.0 s"]);
+  expect(axisLabels([0, 5e8, 1e9], 5e8)).toEqual(["0 ms", "500 ms", "1,000 ms"]);
 });

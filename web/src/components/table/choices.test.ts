@@ -44,11 +44,17 @@ test("conditions that make no sense are left out", () => {
 });
 
 test("a request has the order of the page unless another was chosen", () => {
-  const choices = choicesAt(parseRoute("#kernels?where=a:eq:b&q=x"), "");
+  const choices = choicesAt(parseRoute("#kernels?where=a:eq:b&q=gemm"), "");
   expect(queryOf(choices, "total_ns")).toEqual([
     ["sort", "total_ns"],
-    ["search", "x"],
+    ["search", "gemm"],
     ["where", "a:eq:b"],
+  ]);
+  const called = choicesAt(parseRoute("#kernels?q=slow+clock"), "");
+  expect(queryOf(called, "")).toEqual([
+    ["sort", ""],
+    ["search", "slow clock"],
+    ["or", "slow_clock"],
   ]);
 });
 

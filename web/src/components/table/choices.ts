@@ -4,6 +4,7 @@
 import type { Query } from "../../api/paths";
 import type { Column, RunDetail } from "../../api/types";
 import { type Changes, paramOf, paramsOf, type Route } from "../../state/url";
+import { valuesCalled } from "./words";
 
 /** How a condition compares; the words are what a person chooses from. */
 export const OPERATORS = {
@@ -59,6 +60,7 @@ export function queryOf(choices: Choices, order: string): Query {
   return [
     ["sort", choices.sort || order],
     ["search", choices.search],
+    ...valuesCalled(choices.search).map((value) => ["or", value] as const),
     ...choices.where.map((condition) => ["where", formatCondition(condition)] as const),
   ];
 }

@@ -1,6 +1,7 @@
 // What cells say that are one of a few words: in results they are names for programs.
 
 import type { Cell, Column, Row } from "../../api/types";
+import { PARTS } from "../../classes";
 import { shortCell } from "../../format/cell";
 import { shortName } from "../../format/names";
 import { withoutCode } from "../vocabulary";
@@ -18,6 +19,7 @@ const KINDS = new Set([
   "direction",
   "gain_estimate",
   "kind",
+  "layer",
   "memory",
   "scenario",
   "source",
@@ -29,8 +31,22 @@ const KINDS = new Set([
 /** Columns of sentences, in which code stands between backquotes. */
 const SENTENCES = new Set(["disproof", "fault", "reason", "says", "to_do"]);
 
+/** The parts of time that a column names, which have the words that charts have for them. */
+const partsOf = (...names: string[]) => Object.fromEntries(names.map((name) => [name, PARTS[name]?.words ?? name]));
+
 /** What is called otherwise than its name, in every table. */
-const CALLED: Called = { state: { unpaired: "free not seen" } };
+const CALLED: Called = {
+  state: { unpaired: "free not seen" },
+  cause: partsOf(
+    ...["compute", "slow_clock", "other_collective", "copy", "profiler_overhead", "garbage_collection", "allocation"],
+    ...["host_sync", "input", "io", "launch_bound", "queue_wait", "peer_wait", "host_other", "device_wait"],
+    ...["unknown", "unexplained"],
+  ),
+  class: partsOf(
+    ...["compute", "communication", "copy", "launch_latency", "queue_wait", "host_sync", "dataloader", "runtime"],
+    ...["host_op", "other"],
+  ),
+};
 
 /** What a row is called that stands for others, by its `row`. */
 const SUMS: Readonly<Record<string, string>> = { mean: "mean", sum: "all" };
@@ -57,6 +73,14 @@ export const docWords = ({ name, doc }: Column): string => withoutCode(doc, (val
 export function kindName(column: string, words: string): string {
   const known = Object.entries(CALLED[column] ?? {}).find(([, called]) => called === words)?.[0];
   return known ?? (KINDS.has(column) ? words.replaceAll(" ", "_") : words);
+}
+
+/** The values that are called by words which have the text: a search for it finds these, too. */
+export function valuesCalled(text: string): string[] {
+  if (text === "") return [];
+  const part = text.toLowerCase();
+  const called = Object.values(CALLED).flatMap((words) => Object.entries(words));
+  return [...new Set(called.filter(([, words]) => words.toLowerCase().includes(part)).map(([name]) => name))];
 }
 
 /** A cell as it is shown. The first of `columns` that names rows says of a sum that it is one: it has no name there. */
