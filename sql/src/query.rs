@@ -10,8 +10,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{Expr, Spanned, Value, visit_expressions_mut};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use futures_util::StreamExt;
+use std::ops::ControlFlow;
 
 /// Answers a text until it is done or Ctrl-C is pressed.
 ///
@@ -86,13 +88,16 @@ pub(crate) fn parsed(text: &str) -> Result<Vec<Statement>, QueryError> {
     Ok(statements)
 }
 
+/// Expressions of a statement that are left out to find which one is wrong: planning takes about a millisecond.
+const MOST_EXPRESSIONS: usize = 200;
+
 /// A question, and the tables that were made for it; none of a name for a question, which is given now.
 type Planned = Option<(DataFrame, Vec<String>)>;
 
 async fn planned(session: &Session, mut statement: Statement) -> Result<Planned, QueryError> {
     let results = analyses::replace(session, &mut statement).await?;
     let planned = async {
-        let plan = session.context.state().statement_to_plan(statement).await?;
+        let plan = session.context.state().statement_to_plan(statement.clone()).await?;
         check(&plan)?;
         let is_definition = matches!(plan, LogicalPlan::Ddl(_));
         Ok((session.context.execute_logical_plan(plan).await?, is_definition))
@@ -102,10 +107,40 @@ async fn planned(session: &Session, mut statement: Statement) -> Result<Planned,
         Ok((_, true)) => Ok(None),
         Ok((frame, false)) => Ok(Some((frame, results))),
         Err(error) => {
+            let error = with_tables(session, error);
+            let place = match error.place {
+                None => place_of_fault(session, &statement).await,
+                place => place,
+            };
             analyses::forget(session, &results);
-            Err(with_tables(session, error))
+            Err(QueryError { place, ..error })
         }
     }
+}
+
+/// Where the innermost expression is without which the statement can be planned: the engine tells no place where types do not
+/// fit.
+async fn place_of_fault(session: &Session, statement: &Statement) -> Option<String> {
+    let Statement::Statement(statement) = statement else { return None };
+    for nth in 0..MOST_EXPRESSIONS {
+        let mut without = statement.clone();
+        let mut before = nth;
+        // What lies in an expression comes before it.
+        let left_out = visit_expressions_mut(&mut without, |expression: &mut Expr| {
+            if before > 0 {
+                before -= 1;
+                return ControlFlow::Continue(());
+            }
+            let span = expression.span();
+            *expression = Expr::value(Value::Null);
+            ControlFlow::Break(span)
+        });
+        let ControlFlow::Break(span) = left_out else { return None };
+        if session.context.state().statement_to_plan(Statement::Statement(without)).await.is_ok() {
+            return place(span.start.line, span.start.column);
+        }
+    }
+    None
 }
 
 /// Queries read tables; beside that, they may give a name to a query. Nothing else is carried out, wherever in a plan it

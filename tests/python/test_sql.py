@@ -191,6 +191,19 @@ def test_examples_of_devices_are_what_analyses_say(sources):
     assert [(row["comm_ns"], row["exposed_ns"]) for row in exposed] == [(0, 0)]
 
 
+@pytest.mark.parametrize("which", ["cpu", "gpu"])
+@pytest.mark.parametrize("table", ["op", "slice"])
+def test_own_time_is_what_is_left_without_what_lies_in_it(sources, which, table):
+    (row,) = rows(
+        sources[which],
+        f"""
+        with inner_ns as (select parent, sum(dur_ns) as ns from {table} where parent is not null group by parent)
+        select count(*) as n, sum(cast(self_time(o.dur_ns, i.ns) = o.self_ns as int)) as same, sum(o.self_ns) as own
+        from {table} o left join inner_ns i on i.parent = o.slice""",
+    )
+    assert row["n"] == row["same"] > 0 and row["own"] > 0
+
+
 def test_several_runs_are_told_apart_by_a_column(sources, tmp_path):
     asked = "select run, count(*) as n from slice group by run order by run"
     found = json.loads(sql(sources["cpu"], sources["gpu"], asked, "--json"))["rows"]
@@ -238,6 +251,19 @@ def test_what_is_wrong_has_a_place_and_a_hint(sources):
     said = fails(sources["cpu"], 'select 1 from op where name = "aten::mm"')
     assert "single quotes: 'aten::mm'" in said
     assert "the last statement gives no rows" in fails(sources["cpu"], "create view v as select 1 as x", "--csv")
+
+
+@pytest.mark.parametrize(
+    "query, at",
+    [
+        ("select dur_ns,\n       name + 1 from op", "line 2, column 8"),
+        ("select kind,\nbusy_ns(name, dur_ns) from op group by kind", "line 2, column 9"),
+        ("select sum(dur_ns) from op group by name having\n stack_text(dur_ns, dur_ns, 1) = 'x'", "line 2"),
+    ],
+)
+def test_types_that_do_not_fit_have_a_place(sources, query, at):
+    said = fails(sources["cpu"], query)
+    assert f"at: {at}" in said, said
 
 
 @pytest.mark.parametrize(
