@@ -8,8 +8,9 @@ use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{Trace, TrackId};
 
-/// Less is the usual lot of a machine whose processors are all in use.
-const THRESHOLD: f64 = 0.10;
+/// Less is the usual lot of a machine whose processors are all in use: loops of two healthy ranks, which with the threads of
+/// their collectives fill two processors, wait for up to 12 %.
+const THRESHOLD: f64 = 0.13;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.cpu_contention",
@@ -60,7 +61,7 @@ mod tests {
     use crate::advice::tests::{check, drawn_ms};
 
     #[test]
-    fn a_thread_that_could_run_and_does_not_is_said_beyond_a_tenth() {
+    fn a_thread_that_could_run_and_does_not_is_said_beyond_what_is_usual() {
         let trace = |runnable_ns: i64| {
             let mut trace = drawn_ms("rank 0 step 0000000000\nrank 0 cpu 1 aaaaaaaaaa\nrank 0 samples 1 .f|f.......");
             trace.stack_samples.iter_mut().for_each(|sample| sample.runnable_ns = Some(runnable_ns));
@@ -74,6 +75,6 @@ mod tests {
                 "2000 of 10000 bound high: The thread that runs the loop waits 2.00 ms (20.0 %) of 10.0 ms for a processor: it could run, and others do.",
             ],
         );
-        check(&trace(900_000 / samples), "host.cpu_contention", &[]);
+        check(&trace(1_200_000 / samples), "host.cpu_contention", &[]);
     }
 }

@@ -2,8 +2,11 @@
 
 use super::facts::{Facts, share};
 use super::file_calls::rounds;
+use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use rustc_hash::FxHashMap;
 use stepscope_base::units::{format_bytes, format_count, format_ns, format_ratio};
+use stepscope_base::{StringId, StringTable};
 use stepscope_trace::IoEvent;
 
 const THRESHOLD: f64 = 0.05;
@@ -54,11 +57,15 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let longest =
         small.iter().max_by_key(|event| (trace.slices.dur_ns[event.slice.index()], std::cmp::Reverse(event.slice)))?;
     let (time, ratio) = (format_ns(small_ns), format_ratio(row.measured_ratio?));
+    let mut of_files: FxHashMap<StringId, i64> = FxHashMap::default();
+    small.iter().for_each(|event| *of_files.entry(event.file).or_default() += 1);
+    let most = of_files.into_iter().find(|(file, of_file)| *file != StringTable::EMPTY && 2 * of_file > count);
+    let file = most.map_or_else(String::new, |(file, _)| format!(" Most are of {}.", quoted(trace.strings.get(file))));
     (count >= LEAST_COUNT).then(|| Advice {
         rank: Some(rank),
         says: format!(
             "{} reads and writes of less than 64 KiB, {} each on average, take {time} ({ratio}) of {}, with what lies closely \
-             between them.",
+             between them.{file}",
             format_count(count),
             format_bytes(bytes / count),
             format_ns(windows.total_ns())
@@ -86,6 +93,16 @@ mod tests {
             "io.small_requests",
             &[
                 "1000 of 10000 bound high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms, with what lies closely between them.",
+            ],
+        );
+        let mut of_a_file = trace(100, 4_096);
+        let name = of_a_file.strings.intern("samples.bin");
+        of_a_file.io.iter_mut().skip(40).for_each(|event| event.file = name);
+        check(
+            &of_a_file,
+            "io.small_requests",
+            &[
+                "1000 of 10000 bound high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms, with what lies closely between them. Most are of `samples.bin`.",
             ],
         );
         check(&trace(99, 4_096), "io.small_requests", &[]);

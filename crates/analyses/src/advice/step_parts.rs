@@ -148,6 +148,14 @@ impl Growth {
         IntervalSet::from_unsorted(spans)
     }
 
+    /// Whether what else is in steps of these lengths, a quarter or more of the usual one, grows by half as large a share or more.
+    pub(super) fn is_of_all(&self, usual_ns: i64, long_ns: i64) -> bool {
+        let more_ns = self.long_ns - self.usual_ns;
+        let (rest_ns, more_of_rest_ns) = (usual_ns - self.usual_ns, long_ns - usual_ns - more_ns);
+        let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
+        4 * rest_ns >= usual_ns && 2 * product(more_of_rest_ns, self.usual_ns) >= product(more_ns, rest_ns)
+    }
+
     /// Where the longest piece of it is.
     pub(super) fn place(&self, trace: &Trace) -> Place {
         Place::at(trace, self.span.start_ns, self.slice)

@@ -72,7 +72,8 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         }
         false => {
             let growth = parts.growth(first, last, excess_of_last_ns)?;
-            if growth.is_wait(facts, of) {
+            // Where the rest grows alike, the processors got slower, and the job has nothing that grows.
+            if growth.is_wait(facts, of) || growth.is_of_all(first_ns, last_ns) {
                 return None;
             }
             (format!("the time {}", growth.words(trace)), growth.place(trace), growth.time(trace, of, &judged))
@@ -193,6 +194,25 @@ mod tests {
         sample(&mut trace, "host CPU system (ns)", 3_320_000, &[0; 11]);
         sample(&mut trace, "host CPU stolen (ns)", 3_320_000, &stolen);
         check(&trace, "step.slower", &[]);
+    }
+
+    #[test]
+    fn steps_of_which_all_parts_take_longer_alike_are_those_of_a_slower_processor() {
+        let steps = |rest: usize| {
+            let cells: Vec<String> = (0..26)
+                .map(|step| format!("{}{}.", "a".repeat(8 + step / 4 * 2), "b".repeat(4 + step / 4 * rest)))
+                .collect();
+            let rows: Vec<[(&str, &str); 1]> = cells.iter().map(|cells| [("cpu 1", cells.as_str())]).collect();
+            joined(&rows.iter().map(|row| row.as_slice()).collect::<Vec<_>>())
+        };
+        check(&drawn_us(&steps(1), 100), "step.slower", &[]);
+        check(
+            &drawn_us(&steps(0), 100),
+            "step.slower",
+            &[
+                "10000 of 48200 bound high: Steps get slower: the median of the last quarter is 2.30 ms, that of the first 1.50 ms (53.3 % more). What grows is the time in `a` (1.80 ms against 1.00 ms).",
+            ],
+        );
     }
 
     #[test]
