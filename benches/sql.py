@@ -4,6 +4,8 @@ Run by ``cargo xtask bench sql``. Ranks are generated, and their tables written,
 process of each, and again in one that has answered it already, both with as many threads as there are processors. Their rows
 are compared. A row of the output is the median of the rounds. New processes of DuckDB need its command
 (``pip install duckdb-cli``): ``--duckdb PROGRAM``.
+
+``--perfetto FOLDER`` asks the same of the trace of one rank, and of Perfetto's engine, whose page is in FOLDER, in a browser.
 """
 
 import argparse
@@ -36,6 +38,32 @@ QUERIES = {
     "median of kernels": "select name, median(dur_ns) as ns from kernel group by name order by ns desc, name limit 20",
     "longest slices": "select name, start_ns, dur_ns from slice order by dur_ns desc, slice limit 100",
 }
+#: What asks Perfetto's engine the same of the trace of the first rank. It has the arguments of slices in a table of their own.
+_EXTERNAL = "left join args {0} on {0}.arg_set_id = {1}.arg_set_id and {0}.key = 'args.External id'"
+PERFETTO = {
+    "operators by own time": "select s.name, count(*) as calls, sum(s.dur - coalesce(c.dur, 0)) as ns from slice s "
+    "left join (select parent_id, sum(dur) as dur from slice where category = 'cpu_op' group by parent_id) c on c.parent_id = s.id "
+    "where s.category = 'cpu_op' group by s.name order by ns desc, s.name limit 20",
+    "kernels by time": "select name, count(*) as calls, sum(dur) as ns from slice where category = 'kernel' group by name "
+    "order by ns desc, name limit 20",
+    "kernels by operator": "select o.name, k.name, count(*) as calls, sum(k.dur) as ns from slice k "
+    f"{_EXTERNAL.format('i', 'k')} left join (select s.name, a.int_value as id from slice s "
+    f"{_EXTERNAL.format('a', 's').removeprefix('left ')} where s.category = 'cpu_op') o on o.id = i.int_value "
+    "where k.category = 'kernel' group by o.name, k.name order by ns desc, o.name, k.name limit 20",
+    "longest steps": "select dur from slice where category = 'user_annotation' and name glob 'ProfilerStep#*' "
+    "order by dur desc, ts limit 20",
+    "operators of each step": "select count(*) as n from slice p join slice s on s.ts >= p.ts and s.ts < p.ts + p.dur "
+    "where p.category = 'user_annotation' and p.name glob 'ProfilerStep#*' and s.category = 'cpu_op' group by p.name",
+    "one name": "select count(*) as n, min(dur) as least, max(dur) as most from slice where name = 'aten::addmm'",
+    "a window of one rank": "select category, count(*) as n, sum(dur) as ns from slice "
+    "where ts < 1000000000 + (select min(ts) from slice) group by category",
+    "kernels with their launches": "select s.name, count(*) as n, sum(k.ts - s.ts) as ns from flow f "
+    "join slice k on k.id = f.slice_in join slice s on s.id = f.slice_out where k.category = 'kernel' group by s.name "
+    "order by n desc, s.name",
+    "median of kernels": "select name, percentile(dur, 50) as ns from slice where category = 'kernel' group by name "
+    "order by ns desc, name limit 20",
+    "longest slices": "select name, dur from slice order by dur desc, id limit 100",
+}
 #: How often a query is asked again.
 AGAIN = 3
 VIEWS = " ".join(
@@ -50,8 +78,14 @@ def main():
     parser.add_argument("--events", default="4M", help="rows of the trace of a rank")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--duckdb", default=shutil.which("duckdb"), help="DuckDB's command")
+    parser.add_argument(
+        "--perfetto", type=Path, help="the files of Perfetto's page: ask only of one rank, and its engine"
+    )
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("STEPSCOPE_BENCH", "target/bench")) / "sql")
     arguments = parser.parse_args()
+    if arguments.perfetto:
+        beside_perfetto(arguments)
+        return
     tables = made(arguments.folder, arguments.ranks, arguments.events)
     slices = count(tables)
     print(f"{slices:,} slices, {size(tables) / 1e9:.2f} GB of Parquet, {os.cpu_count()} processors")
@@ -67,6 +101,40 @@ def main():
             cells.append(f"{mine:13.3f}s {other:7.3f}s {mine / other:6.2f}x")
         print(f"{name:30}", *cells, flush=True)
     print(f"{'median of the ratios':30}", *(f"{statistics.median(ratios[kind]):30.2f}x" for kind in kinds))
+
+
+def beside_perfetto(arguments):
+    """The questions of one trace, ours from the start of a process and asked again, theirs in an engine that has read it."""
+    tables = made(arguments.folder, 1, arguments.events)
+    trace = arguments.folder / f"traces-1-{arguments.events}" / "rank0.json.gz"
+    print(f"{count(tables):,} slices, {os.cpu_count()} processors")
+    script = Path(__file__).resolve().parent.parent / "web" / "bench" / "sql.mjs"
+    command = ["node", script, trace, arguments.perfetto, str(1 + AGAIN)]
+    queries = json.dumps(list(PERFETTO.values()))
+    theirs = json.loads(subprocess.run(command, input=queries, check=True, capture_output=True, text=True).stdout)
+    print(f"their engine reads the trace in {theirs['loaded_ms'] / 1e3:.1f} s, {theirs['peak_added'] / 1e6:,.0f} MB")
+    print(f"{'':30}      new    again   theirs   again")
+    for (name, query), answer in zip(QUERIES.items(), theirs["answers"]):
+        new, again, rows = asked(tables, query.replace("rank = 3", "rank = 0"), arguments.rounds)
+        first, *others = (ms / 1e3 for ms in answer["ms"])
+        numbers = [int(cell) for row in rows for cell in row if isinstance(cell, (int, float))]
+        same = "the same numbers" if set(answer["numbers"]) <= set(numbers) else "other numbers"
+        print(
+            f"{name:30} {new:7.3f}s {again:7.3f}s {first:7.3f}s {statistics.median(others):7.3f}s  {same}", flush=True
+        )
+
+
+def asked(tables, query, rounds):
+    """The median seconds of ours, in a new process and asked again, with the rows."""
+    seconds = {"new": [], "again": []}
+    for _ in range(rounds):
+        start = time.perf_counter()
+        answer = ours(tables, "--json", "--limit", "1000", query)
+        seconds["new"].append(time.perf_counter() - start)
+        start = time.perf_counter()
+        ours(tables, "--csv", ";".join([query] * (1 + AGAIN)))
+        seconds["again"].append((time.perf_counter() - start - seconds["new"][-1]) / AGAIN)
+    return *map(statistics.median, seconds.values()), json.loads(answer)["rows"]
 
 
 def made(folder, ranks, events):
@@ -114,17 +182,12 @@ def round_of(tables, query, duckdb_program):
     """The seconds that a query takes in ours and in DuckDB, whose rows are the same: in a new process, and when it is asked
     again."""
     seconds = {}
-    start = time.perf_counter()
-    answer = ours(tables, "--json", "--limit", "1000", query)
-    seconds_of_ours = time.perf_counter() - start
+    new, again, answer = asked(tables, query, rounds=1)
     if duckdb_program:
         command = [duckdb_program, "-json", "-c", f"{VIEWS.format(tables=tables)} {query}"]
         start = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        seconds["new"] = seconds_of_ours, time.perf_counter() - start
-    start = time.perf_counter()
-    ours(tables, "--csv", ";".join([query] * (1 + AGAIN)))
-    again = (time.perf_counter() - start - seconds_of_ours) / AGAIN
+        seconds["new"] = new, time.perf_counter() - start
     connection = duckdb.connect()
     connection.execute(VIEWS.format(tables=tables))
     rows = connection.execute(query).fetchall()
@@ -133,7 +196,7 @@ def round_of(tables, query, duckdb_program):
         connection.execute(query).fetchall()
     seconds["again"] = again, (time.perf_counter() - start) / AGAIN
     connection.close()
-    assert [plain(row) for row in json.loads(answer)["rows"]] == [plain(row) for row in rows], query
+    assert [plain(row) for row in answer] == [plain(row) for row in rows], query
     return seconds
 
 

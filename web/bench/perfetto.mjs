@@ -10,8 +10,8 @@ import { memoryOf } from "./served.mjs";
 const PAGE = new URL("perfetto_engine.js", import.meta.url);
 const TYPES = { ".js": "text/javascript", ".wasm": "application/wasm" };
 
-/** Opens `trace` with the engine whose files are in `dist`, and asks. `text` is what is searched. */
-export async function perfetto(trace, { dist, executablePath, text, limit_ms }) {
+/** Opens `trace` with the engine whose files are in `dist`, and calls a function of perfetto_engine.js with `asked`. */
+export async function perfetto(trace, { dist, executablePath, call, asked, limit_ms }) {
   const server = createServer((request, response) => {
     const path = request.url.slice(1);
     if (path === "") response.writeHead(200, { "Content-Type": "text/html" }).end("<script src=page.js></script>");
@@ -39,9 +39,10 @@ export async function perfetto(trace, { dist, executablePath, text, limit_ms }) 
     const crashed = new Promise((_, reject) =>
       page.on("crash", () => reject(new Error("the browser's process died: out of memory"))),
     );
-    const asked = await Promise.race([page.evaluate((text) => globalThis.measure(text), text), limit, crashed]);
+    const answers = page.evaluate(([call, asked]) => globalThis[call](asked), [call, asked]);
+    const answered = await Promise.race([answers, limit, crashed]);
     const after = await rendererMemory(session);
-    return { ...asked, peak_added: after.peak - before.resident, resident_added: after.resident - before.resident };
+    return { ...answered, peak_added: after.peak - before.resident, resident_added: after.resident - before.resident };
   } finally {
     await browser.close();
     server.close();

@@ -128,26 +128,43 @@ class Engine {
     return this.waiting.shift()?.resolve(rows);
   }
 
-  /** How long a query takes with all its rows, in ms; the numbers of its first row. */
+  /** How long a query takes with all its rows, in ms; the whole numbers of all of them, in their order. */
   async query(sql) {
     const begin = performance.now();
-    const rows = await this.ask(QUERY, field(103, field(1, new TextEncoder().encode(sql))));
-    const packed = rows[0]?.get(2)?.[0] ?? new Uint8Array(0);
-    // Packed varints are read as fields are.
-    const numbers = [];
-    let value = 0;
-    let factor = 1;
-    for (const byte of packed) {
-      value += (byte & 127) * factor;
-      factor *= 128;
-      if (byte < 128) {
-        numbers.push(value);
-        value = 0;
-        factor = 1;
-      }
-    }
-    return { ms: performance.now() - begin, numbers };
+    const batches = await this.ask(QUERY, field(103, field(1, new TextEncoder().encode(sql))));
+    const ms = performance.now() - begin;
+    return { ms, numbers: batches.flatMap((batch) => (batch.get(2) ?? []).flatMap(numbersOf)) };
   }
+
+  /** Reads the page's trace; returns how long that takes, in ms. */
+  async load() {
+    const begin = performance.now();
+    const reader = (await fetch("trace")).body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      await this.ask(APPEND, field(101, value));
+    }
+    await this.ask(FINALIZE);
+    return performance.now() - begin;
+  }
+}
+
+/** Packed varints. */
+function numbersOf(packed) {
+  const numbers = [];
+  let value = 0;
+  let factor = 1;
+  for (const byte of packed) {
+    value += (byte & 127) * factor;
+    factor *= 128;
+    if (byte < 128) {
+      numbers.push(value);
+      value = 0;
+      factor = 1;
+    }
+  }
+  return numbers;
 }
 
 const several = async (times, work) => {
@@ -156,18 +173,22 @@ const several = async (times, work) => {
   return all;
 };
 
-/** Reads `trace` and asks; all times in ms. */
+/** Reads the trace and asks each of `queries` as often as `times` says: the ms of each, and its whole numbers. */
+globalThis.answers = async ({ queries, times }) => {
+  const engine = new Engine();
+  const loaded_ms = await engine.load();
+  const answers = [];
+  for (const sql of queries) {
+    const asked = await several(times, () => engine.query(sql));
+    answers.push({ ms: asked.map(({ ms }) => ms), numbers: asked[0].numbers });
+  }
+  return { loaded_ms, answers };
+};
+
+/** Reads the trace and asks what the page asks; `text` is what is searched. All times in ms. */
 globalThis.measure = async (text) => {
   const engine = new Engine();
-  const begin = performance.now();
-  const reader = (await fetch("trace")).body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    await engine.ask(APPEND, field(101, value));
-  }
-  await engine.ask(FINALIZE);
-  const loaded_ms = performance.now() - begin;
+  const loaded_ms = await engine.load();
   const first = (await engine.query("select count(*), min(ts), max(ts + dur) from slice")).numbers;
   const [slices, start, end] = first;
   const named = `select name, count(*), sum(dur) from slice where name glob '*${text}*' group by name`;

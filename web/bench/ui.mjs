@@ -119,7 +119,8 @@ if (values.small) {
       const asked = await perfetto(values.small, {
         dist: values.perfetto,
         executablePath,
-        text: "gemm",
+        call: "measure",
+        asked: "gemm",
         limit_ms: LIMIT_MS,
       });
       const theirs = [

