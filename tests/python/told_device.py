@@ -33,8 +33,9 @@ torch.cuda.synchronize = lambda device=None: told.append("wait")
 """
 )
 
+# Before what is written at the end of the process.
 END = """
-print(json.dumps(told))
+print(json.dumps(told), flush=True)
 """
 
 
