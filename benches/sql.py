@@ -118,7 +118,7 @@ def beside_perfetto(arguments):
         new, again, rows = asked(tables, query.replace("rank = 3", "rank = 0"), arguments.rounds)
         first, *others = (ms / 1e3 for ms in answer["ms"])
         numbers = [int(cell) for row in rows for cell in row if isinstance(cell, (int, float))]
-        same = "the same numbers" if set(answer["numbers"]) <= set(numbers) else "other numbers"
+        same = "its numbers are in ours" if set(answer["numbers"]) <= set(numbers) else "other numbers"
         print(
             f"{name:30} {new:7.3f}s {again:7.3f}s {first:7.3f}s {statistics.median(others):7.3f}s  {same}", flush=True
         )
