@@ -97,7 +97,8 @@ impl PageQuery {
             rows.retain(|row| holds(*row));
         }
         if let Some(search) = &self.search {
-            rows.retain(|row| has_text(table, *row, search) || self.or.iter().any(|text| is_text(table, *row, text)));
+            let is_other = |text: &str| self.or.iter().any(|other| other == text);
+            rows.retain(|row| has_text(table, *row, search) || is_any_text(table, *row, is_other));
         }
         if let Some((name, is_reversed)) = &self.sort {
             sort_rows(table, &mut rows, find_column(table, name, analysis)?, *is_reversed);
@@ -227,20 +228,16 @@ fn has_answer(values: &Values, row: usize) -> bool {
 /// "host sync" on the pages.
 fn has_text(table: &Table, row: usize, part: &str) -> bool {
     let joined = part.replace(' ', "_");
-    let has = |text: &str| {
+    is_any_text(table, row, |text| {
         let text = text.to_lowercase();
         text.contains(part) || text.contains(&joined)
-    };
-    table.columns.iter().any(|column| match &column.values {
-        Values::Text(values) => values[row].as_deref().is_some_and(has),
-        _ => false,
     })
 }
 
-/// Whether any text of a row is `text`.
-fn is_text(table: &Table, row: usize, text: &str) -> bool {
+/// Whether any text of a row is as `is_wanted` says.
+fn is_any_text(table: &Table, row: usize, is_wanted: impl Fn(&str) -> bool) -> bool {
     table.columns.iter().any(|column| match &column.values {
-        Values::Text(values) => values[row].as_deref() == Some(text),
+        Values::Text(values) => values[row].as_deref().is_some_and(&is_wanted),
         _ => false,
     })
 }
