@@ -10,6 +10,7 @@ from .device_model import (
     OPERATIONS_PER_NS,
     OPTIMIZER,
     PRODUCTS,
+    SIZES,
     TF32,
     Model,
 )
@@ -94,6 +95,32 @@ def float64_products(machine, job):
     model = Model(machine, job, types=TF32 if job.fixed else DOUBLE)
     for _ in model.steps():
         model.train()
+
+
+@simulated("compute.layouts", names=("aten::cudnn_convolution",))
+def channels_first(machine, job):
+    """Convolutions get their images with channels first, and their kernels want them last."""
+    model = Model(machine, job)
+    elements, change = (
+        model.rows * model.width,
+        "void cudnn::ops::{}Kernel<__half, __half, float>(float const*, float*)",
+    )
+
+    def relay(kernel):
+        if not job.fixed:
+            machine.kernel(change.format(kernel), 4 * elements * SIZES[HALF] * 2 / BYTES_PER_NS, model.blocks)
+
+    def convolve():
+        with machine.op("aten::cudnn_convolution", host_ns=8_000):
+            relay("nchwToNhwc")
+            ns = 16 * elements * SIZES[HALF] / BYTES_PER_NS
+            machine.kernel(
+                "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32", ns, model.blocks
+            )
+            relay("nhwcToNchw")
+
+    for _ in model.steps():
+        model.train(convolve)
 
 
 @simulated("attention.unfused", names=("aten::softmax", "aten::matmul"))

@@ -73,6 +73,7 @@ mod judged;
 mod kernel_work;
 mod late_gathers;
 mod launch_bound;
+mod layouts;
 mod lines;
 mod loader_workers;
 mod long_calls;

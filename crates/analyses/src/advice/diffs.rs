@@ -3,7 +3,7 @@
 //! `…` is what the program has there. A rule that is not here asks for thought: which file, which layout, what grows.
 
 /// By the code of the rule.
-const DIFFS: [(&str, &str); 25] = [
+const DIFFS: [(&str, &str); 26] = [
     (
         "attention.unfused",
         "-weights = torch.softmax(query @ key.transpose(-2, -1) / query.size(-1) ** 0.5, -1)
@@ -49,6 +49,12 @@ const DIFFS: [(&str, &str); 25] = [
         "compute.double_precision",
         "-torch.as_tensor(array)
 +torch.as_tensor(array, dtype=torch.float32)",
+    ),
+    (
+        "compute.layouts",
+        "+model = model.to(memory_format=torch.channels_last)
+ for images, targets in batches:
++    images = images.to(memory_format=torch.channels_last)",
     ),
     (
         "compute.recomputed",

@@ -4,6 +4,7 @@
 use super::cases::Cases;
 use super::double_precision::is_double;
 use super::gemm_shapes::is_aligned;
+use super::layouts::changes_layout;
 use super::{Advice, Place};
 use crate::AnalysisContext;
 use crate::flops::{Inputs, Precision};
@@ -103,6 +104,8 @@ pub(super) struct KernelWork {
     pub(super) double: Work,
     /// Kernels of operators that do little with each element and could be part of others; named by operator.
     pub(super) fusible: Work,
+    /// Kernels that bring tensors into another layout; named by operator, or by kernel where none is known.
+    pub(super) relaid: Work,
     /// Kernels with fewer blocks than multiprocessors; named by kernel.
     pub(super) thin: Work,
     /// The time of those, times the share of multiprocessors without a block.
@@ -129,11 +132,14 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
     for event in context.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
         let Some(slot) = slots[event.device.index()] else { continue };
         let span = trace.slices.span(event.slice);
+        let kernel_name = trace.slices.name[event.slice.index()];
+        let kernel = *kernels.entry(kernel_name).or_insert_with(|| Named::of(trace.strings.get(kernel_name)));
+        if kernel.changes_layout {
+            work[slot].relaid.add(&event, span, event.op.map_or(kernel_name, |op| trace.slices.name[op.index()]));
+        }
         if let Some(op) = event.op {
             let name = trace.slices.name[op.index()];
             let category = types.classes.get(name).category;
-            let kernel = trace.slices.name[event.slice.index()];
-            let kernel = *kernels.entry(kernel).or_insert_with(|| Named::of(trace.strings.get(kernel)));
             if category == MATRIX_PRODUCT {
                 work[slot].knows_alignment |= kernel.is_aligned.is_some();
                 if kernel.is_aligned == Some(false) {
@@ -155,7 +161,7 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
         let Some(blocks) = blocks_per_sm(&event, &trace.devices[event.device.index()]) else { continue };
         work[slot].knows_blocks = true;
         if blocks < 1.0 {
-            work[slot].thin.add(&event, span, trace.slices.name[event.slice.index()]);
+            work[slot].thin.add(&event, span, kernel_name);
             unfilled[slot] += i128::from(ONE - units(blocks)) * i128::from(span.duration_ns());
         }
     }
@@ -171,11 +177,12 @@ pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBrea
 struct Named {
     is_aligned: Option<bool>,
     is_double: bool,
+    changes_layout: bool,
 }
 
 impl Named {
     fn of(kernel: &str) -> Self {
-        Self { is_aligned: is_aligned(kernel), is_double: is_double(kernel) }
+        Self { is_aligned: is_aligned(kernel), is_double: is_double(kernel), changes_layout: changes_layout(kernel) }
     }
 }
 

@@ -66,6 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     device_throttled::RULE,
     device_slowing::RULE,
     slowed_kernels::RULE,
+    layouts::RULE,
     gemm_shapes::RULE,
     tensor_cores::RULE,
     few_blocks::RULE,
