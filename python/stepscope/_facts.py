@@ -13,6 +13,12 @@ _THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "OMP_DYNAMIC", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY"),
     *("KMP_AFFINITY", "KMP_BLOCKTIME", "MKL_NUM_THREADS", "MKL_DYNAMIC", "OPENBLAS_NUM_THREADS"),
 )
+# What makes every launch, allocation or collective slower to find a fault, and with which values: none for all but 0.
+_DEBUG_VARIABLES = {
+    **dict.fromkeys(("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL", "AMD_SERIALIZE_COPY")),
+    **dict.fromkeys(("PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING")),
+    **{"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "NCCL_DEBUG": "TRACE"},
+}
 # Where a process is in its job, by the launcher's variables.
 _KEYS_OF_LAUNCHER = ("rank", "world_size", "local_rank", "local_world_size", "node_rank", "restart_count")
 
@@ -32,6 +38,7 @@ def facts_of_process(torch):
         "torch_version": torch.__version__,
         "torch_threads": str(torch.get_num_threads()),
         "thread_variables": " ".join(f"{name}={os.environ[name]}" for name in _THREAD_VARIABLES if name in os.environ),
+        "debug_variables": " ".join(_debug_variables()),
         "cuda_version": torch.version.cuda or "",
         "gpus": "; ".join(_gpu_models()),
         **(rank_facts_of_torch() or rank_facts_of_launcher()),
@@ -78,6 +85,14 @@ def rank_facts_of_group(rank, world_size):
 def rank_facts_of_launcher():
     """The rank facts that the launcher's variables say; which ones is in ``launchers.rs`` of the recorder."""
     return {key: str(value) for key, value in _recorder.launcher_facts(os.environ.get).items()}
+
+
+def _debug_variables():
+    """Those that are set so that they cost time, as `CUDA_LAUNCH_BLOCKING=1`."""
+    for name, costly in _DEBUG_VARIABLES.items():
+        value = os.environ.get(name, "")
+        if value.upper() == costly or (costly is None and value not in ("", "0")):
+            yield f"{name}={value}"
 
 
 def _process_name():

@@ -131,9 +131,13 @@ for _ in range(2):
     optimizer.step()
 """
     variables = {"OMP_NUM_THREADS": "3", "MKL_DYNAMIC": "FALSE"}
+    # The first two cost time, the others do not.
+    variables |= {"CUDA_LAUNCH_BLOCKING": "1", "TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
+    variables |= {"AMD_SERIALIZE_KERNEL": "0", "NCCL_DEBUG": "WARN"}
     runs.stepscope("record", "-o", tmp_path / "run", "--", *runs.new_script(text), env=runs.environment(**variables))
     (part,) = runs.parts(tmp_path / "run")
     facts = runs.metadata(part)["facts"]
+    assert facts["debug_variables"] == "CUDA_LAUNCH_BLOCKING=1 TORCH_DISTRIBUTED_DEBUG=DETAIL"
     assert {"OMP_NUM_THREADS=3", "MKL_DYNAMIC=FALSE"} <= set(facts["thread_variables"].split(" "))
     assert (facts["torch_threads"], facts["cpu_cores_allowed"], facts["anomaly_mode"]) == ("1", "1", "1")
     assert int(facts["cpu_cores"]) in range(1, int(facts["cpu_count"]) + 1)

@@ -42,6 +42,8 @@ pub struct Process {
     pub sockets: Option<Sockets>,
     /// What the program set for its loop.
     pub settings: Settings,
+    /// The environment variables that are set to find a fault and cost time, as `CUDA_LAUNCH_BLOCKING=1`.
+    pub debug_variables: Vec<String>,
 }
 
 /// What a program set for its loop; `None` where it was not recorded.

@@ -80,6 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     profiler_overhead::RULE,
     evaluation::RULE,
     settings::ANOMALY_MODE,
+    settings::DEBUG_VARIABLES,
     cpu_steal::RULE,
     swapping::RULE,
     first_step::RULE,

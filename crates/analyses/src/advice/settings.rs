@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::loops::Loop;
 use super::quantities::{CPU_QUOTA, Quantity};
 use super::step_operators::StepOp;
-use super::words::counted;
+use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Priority, Rule};
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
@@ -31,6 +31,17 @@ pub(super) const ANOMALY_MODE: Rule = Rule {
     to_do: "Take `torch.autograd.set_detect_anomaly(True)` out, and turn it on where a NaN is looked for: it keeps the stack of \
             each operator, and looks at each gradient.",
     judge: judge_anomaly_mode,
+};
+
+pub(super) const DEBUG_VARIABLES: Rule = Rule {
+    code: "debug.environment",
+    fault: "Variables for finding faults are set",
+    disproof: "Steps are as long without them.",
+    evidence: "operators",
+    to_do: "Start the job without them: each launch waits for its kernel with `CUDA_LAUNCH_BLOCKING`, each tensor is allocated by \
+            the driver with `PYTORCH_NO_CUDA_MEMORY_CACHING`, and each collective is compared between ranks with \
+            `TORCH_DISTRIBUTED_DEBUG=DETAIL`.",
+    judge: judge_debug_variables,
 };
 
 pub(super) fn settings(facts: &Facts, of: &Loop) -> Settings {
@@ -107,6 +118,27 @@ fn anomaly_mode(of: &Loop) -> Advice {
     }
 }
 
+fn judge_debug_variables(facts: &Facts) -> Judged {
+    let loops = facts.loops()?;
+    // Both are recorded, or neither.
+    if loops.iter().all(|of| settings(facts, of).is_anomaly_mode_on.is_none()) {
+        return Err(Lacks("the environment of the job: `stepscope record` says it"));
+    }
+    Ok(loops.iter().filter_map(|of| debug_variables(facts, of)).collect())
+}
+
+/// Without a gain: nobody knows what the same calls take without them.
+fn debug_variables(facts: &Facts, of: &Loop) -> Option<Advice> {
+    let set = &facts.trace.processes[of.process.index()].debug_variables;
+    let quoted: Vec<String> = set.iter().map(|variable| quoted(variable)).collect();
+    (!set.is_empty()).then(|| Advice {
+        rank: Some(of.rank),
+        priority: Priority::High,
+        says: format!("The job of {} runs with {}.", counted(of.steps.len() as i64, "step"), quoted.join(", ")),
+        ..Advice::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +183,23 @@ mod tests {
         let mut trace = threads(2, 8, 1);
         sample(&mut trace, CPU_QUOTA, 1_000_000, &[1_500]);
         check(&trace, "host.few_threads", &[]);
+    }
+
+    #[test]
+    fn variables_for_finding_faults_are_said() {
+        let set = |variables: &[&str]| {
+            let mut trace = set_to(Settings { is_anomaly_mode_on: Some(false), ..Settings::default() });
+            trace.processes[0].debug_variables = variables.iter().map(ToString::to_string).collect();
+            trace
+        };
+        check(
+            &set(&["CUDA_LAUNCH_BLOCKING=1", "TORCH_DISTRIBUTED_DEBUG=DETAIL"]),
+            "debug.environment",
+            &[
+                "- of - - high: The job of 5 steps runs with `CUDA_LAUNCH_BLOCKING=1`, `TORCH_DISTRIBUTED_DEBUG=DETAIL`.",
+            ],
+        );
+        check(&set(&[]), "debug.environment", &[]);
     }
 
     #[test]

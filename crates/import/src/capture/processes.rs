@@ -30,7 +30,12 @@ pub(super) fn process_of(capture: &Capture, process_keys: &[ProcessKey]) -> Proc
         process_groups,
         sockets: None,
         settings: settings(capture),
+        debug_variables: words(metadata_value(capture, "debug_variables")),
     }
+}
+
+fn words(text: Option<&str>) -> Vec<String> {
+    text.into_iter().flat_map(str::split_whitespace).map(str::to_string).collect()
 }
 
 fn settings(capture: &Capture) -> Settings {
