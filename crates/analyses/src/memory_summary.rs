@@ -63,7 +63,8 @@ impl MemorySummary {
         self.reserved_bytes.map(|bytes| bytes.saturating_sub(self.peak_bytes))
     }
 
-    fn ratio(&self, bytes: Option<i64>) -> Option<f64> {
+    /// Bytes as a share of the memory of the device.
+    pub fn ratio(&self, bytes: Option<i64>) -> Option<f64> {
         let memory_bytes = self.memory_bytes.filter(|bytes| *bytes > 0)?;
         bytes.map(|bytes| bytes as f64 / memory_bytes as f64)
     }

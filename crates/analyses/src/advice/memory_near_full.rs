@@ -7,6 +7,8 @@ use stepscope_base::units::{format_bytes, format_ratio};
 
 /// As the TensorBoard plugin of PyTorch's profiler.
 const THRESHOLD: f64 = 0.90;
+/// Below it there is room for larger batches, or for what would be computed twice.
+const SPARE: f64 = 0.70;
 
 pub(super) const RULE: Rule = Rule {
     code: "memory.near_full",
@@ -28,8 +30,7 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(row: &MemorySummary) -> Option<Advice> {
-    let memory_bytes = row.memory_bytes.filter(|bytes| *bytes > 0)?;
-    let ratio = row.peak_bytes as f64 / memory_bytes as f64;
+    let (memory_bytes, ratio) = (row.memory_bytes?, row.ratio(Some(row.peak_bytes))?);
     let gpu = gpu(row.device?);
     (ratio > THRESHOLD).then(|| Advice {
         rank: Some(row.rank),
@@ -47,6 +48,18 @@ fn of_device(row: &MemorySummary) -> Option<Advice> {
         place: Some(Place { start_ns: row.peak_ns, slice: None }),
         ..Advice::default()
     })
+}
+
+/// That a device of a rank has memory left at its peak, as a sentence with a space before it; else empty.
+pub(super) fn spare_memory(facts: &Facts, rank: u32, device: Option<i64>) -> String {
+    let rows = facts.device_memory().into_iter().flatten();
+    let mut rows = rows.filter(|row| row.rank == rank && (device.is_none() || row.device == device));
+    let says = |row: &MemorySummary| {
+        let gpu = gpu(row.device?);
+        let ratio = row.ratio(Some(row.peak_bytes)).filter(|ratio| *ratio < SPARE)?;
+        Some(format!(" At the peak {} of the memory of {gpu} are allocated.", format_ratio(ratio)))
+    };
+    rows.next().and_then(says).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::loops::Loop;
+use super::memory_near_full::spare_memory;
 use super::step_operators::Categories;
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule, lines};
@@ -65,12 +66,13 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let (count, steps) = (calls.len() as i64, of.steps.len() as i64);
     Some(Advice {
         says: format!(
-            "The backward pass calls {} of the forward pass again in a step (mean of {steps}), the longest {}: {} ({}) of {}.",
+            "The backward pass calls {} of the forward pass again in a step (mean of {steps}), the longest {}: {} ({}) of {}.{}",
             counted(of.per_step(count), "module"),
             quoted(trace.slice_name(longest)),
             format_ns(again_ns),
             format_ratio(row.measured_ratio?),
-            format_ns(of.window_ns())
+            format_ns(of.window_ns()),
+            spare_memory(facts, of.rank, None)
         ),
         count: Some(count),
         gain: Some((again_ns, GainEstimate::Bound)),
