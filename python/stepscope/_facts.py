@@ -2,6 +2,7 @@
 
 import functools
 import glob
+import itertools
 import os
 import platform
 import sys
@@ -17,7 +18,8 @@ _THREAD_VARIABLES = (
 _DEBUG_VARIABLES = {
     **dict.fromkeys(("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL", "AMD_SERIALIZE_COPY")),
     **dict.fromkeys(("PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING")),
-    **{"TORCH_DISTRIBUTED_DEBUG": "DETAIL", "NCCL_DEBUG": "TRACE"},
+    "TORCH_DISTRIBUTED_DEBUG": "DETAIL",
+    "NCCL_DEBUG": "TRACE",
 }
 # Where a process is in its job, by the launcher's variables.
 _KEYS_OF_LAUNCHER = ("rank", "world_size", "local_rank", "local_world_size", "node_rank", "restart_count")
@@ -151,13 +153,20 @@ def _node_of_cpu():
 def _memory_nodes():
     """The NUMA nodes from which the process may take memory, as `0,1`; read once, too."""
     lines = (line.partition(":") for line in _lines("/proc/self/status"))
-    return ",".join(str(node) for key, _, value in lines if key == "Mems_allowed_list" for node in _numbers(value))
+    nodes = [node for key, _, value in lines if key == "Mems_allowed_list" for node in _numbers(value)]
+    # What `numactl --membind` says holds besides. Any mapping shows it, as `bind:1` or `bind=static:1`.
+    policy = [part for line in _lines("/proc/self/numa_maps", 1) for part in line.split()[1:2]]
+    kind, _, bound = "".join(policy).partition(":")
+    if kind.partition("=")[0] == "bind":
+        nodes = [node for node in nodes if node in _numbers(bound)]
+    return ",".join(map(str, nodes))
 
 
-def _lines(path):
+def _lines(path, count=None):
+    """The lines of a file, or the first of them; none where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readlines()
+            return list(itertools.islice(file, count))
     except OSError:
         return []
 

@@ -2,6 +2,8 @@
 
 import glob
 import json
+import platform
+import subprocess
 import sys
 from collections import Counter
 
@@ -181,3 +183,25 @@ def test_a_program_that_never_imports_torch_is_left_alone(tmp_path):
     recorded = runs.record(tmp_path / "run", runs.new_script("import sys; print('torch' in sys.modules)"))
     assert recorded.stdout == "False\n"
     assert "nothing was recorded" in recorded.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the call has another number")
+def test_memory_is_that_of_the_nodes_to_which_it_is_bound():
+    text = """
+import ctypes, sys
+from stepscope import _facts
+lines = _facts._lines
+_facts._lines = lambda path, count=None: (
+    ["Mems_allowed_list:\\t0-1\\n"] if path == "/proc/self/status" else lines(path, count)
+)
+before = _facts._memory_nodes()
+_facts._memory_nodes.cache_clear()
+bind, node_0 = 2, ctypes.c_ulong(1)
+if ctypes.CDLL(None).syscall(238, bind, ctypes.byref(node_0), 64):
+    sys.exit("no policy")
+print(before, _facts._memory_nodes())
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    if done.stderr.strip() == "no policy":
+        pytest.skip("this system lets nobody bind memory to a node")
+    assert done.stdout == "0,1 0\n", done.stderr

@@ -86,6 +86,7 @@ mod memory_growth;
 mod memory_near_full;
 mod metadata_calls;
 mod no_sync;
+mod numa;
 mod open_storm;
 mod optimizer_loop;
 mod owners;

@@ -65,8 +65,8 @@ pub use stacks::{StackId, Stacks};
 pub use steps::{Iteration, IterationKind, Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
 pub use tracks::{
-    CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, Settings, SocketSums, Sockets, Track, TrackId,
-    TrackKind,
+    CommBackend, DataParallelism, Device, DeviceId, NumaNodes, Process, ProcessId, Settings, SocketSums, Sockets,
+    Track, TrackId, TrackKind,
 };
 
 use stepscope_base::{Span, StringId, StringTable};

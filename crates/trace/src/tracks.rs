@@ -63,6 +63,19 @@ pub struct Settings {
     pub parameters: Option<i64>,
     /// Those of them that are 64-bit floats.
     pub parameters_float64: Option<i64>,
+    /// Where the machine has several NUMA nodes: what the process may use of them.
+    pub numa_nodes: Option<NumaNodes>,
+}
+
+/// What a process may use of a machine's NUMA nodes, of which a number has the bit 2^number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NumaNodes {
+    /// How many nodes have cores.
+    pub with_cores: u32,
+    /// Those of the cores that the thread that runs the steps may use.
+    pub of_cpus: u64,
+    /// Those from which the process may take memory.
+    pub of_memory: u64,
 }
 
 impl Settings {

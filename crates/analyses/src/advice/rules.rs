@@ -81,6 +81,7 @@ pub(super) const RULES: &[Rule] = &[
     evaluation::RULE,
     settings::ANOMALY_MODE,
     settings::DEBUG_VARIABLES,
+    numa::RULE,
     cpu_steal::RULE,
     swapping::RULE,
     first_step::RULE,

@@ -5,7 +5,7 @@ use crate::labels::data_parallelism;
 use crate::process_groups::{self, comm_backend};
 use std::collections::BTreeMap;
 use stepscope_capture::Capture;
-use stepscope_trace::{Process, ProcessId, Settings, TraceBuilder, Track, TrackId, TrackKind};
+use stepscope_trace::{NumaNodes, Process, ProcessId, Settings, TraceBuilder, Track, TrackId, TrackKind};
 
 /// What tells a pid from the same number on another host or in another container.
 pub(super) type ProcessKey = ([u8; 16], u64, u64);
@@ -48,7 +48,23 @@ fn settings(capture: &Capture) -> Settings {
         is_anomaly_mode_on: metadata_value(capture, "anomaly_mode").map(|value| value == "1"),
         parameters: number("parameters"),
         parameters_float64: number("parameters_float64"),
+        numa_nodes: numa_nodes(capture),
     }
+}
+
+fn numa_nodes(capture: &Capture) -> Option<NumaNodes> {
+    let nodes = |key| numbered(metadata_value(capture, key)?);
+    Some(NumaNodes {
+        with_cores: metadata_value(capture, "numa_nodes")?.parse().ok()?,
+        of_cpus: nodes("numa_nodes_of_cpus")?,
+        of_memory: nodes("numa_nodes_of_memory")?,
+    })
+}
+
+/// The bits of a list of numbers, as `0,1`; `None` of one that has others.
+fn numbered(text: &str) -> Option<u64> {
+    let mut bits = text.split(',').map(|number| number.parse().ok().and_then(|number| 1_u64.checked_shl(number)));
+    bits.try_fold(0, |bits, bit| Some(bits | bit?))
 }
 
 /// The threads that recorded something, in order of appearance.
@@ -93,4 +109,17 @@ pub(super) fn add_other_tracks(
         tracks.insert(ordinal, builder.add_track(track));
     }
     tracks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_nodes_are_bits() {
+        assert_eq!(numbered("0,2,63"), Some(1 << 63 | 0b101));
+        for text in ["", "0,", "64", "-1", "0-2"] {
+            assert_eq!(numbered(text), None, "{text}");
+        }
+    }
 }
