@@ -1,6 +1,7 @@
 //! `torch.compile` could not make one piece of a model: Python runs between the pieces.
 
 use super::facts::Facts;
+use super::lines::line_at;
 use super::loops::Loop;
 use super::recompiles::has_compiled_code;
 use super::step_operators::Categories;
@@ -59,7 +60,8 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let set = |ids: &[SliceId]| -> IntervalSet {
         IntervalSet::from_unsorted(ids.iter().map(|id| slices.span(*id)).collect::<Vec<Span>>())
     };
-    let exposed = set(&outermost).intersect(&of.windows).subtract(&set(&computing)).subtract(&of.device);
+    let compiled = set(&outermost).intersect(&of.windows);
+    let exposed = compiled.subtract(&set(&computing)).subtract(&of.device);
     let row = of.row(exposed.total_ns())?;
     let longest = *outermost.iter().max_by_key(|id| (slices.dur_ns[id.index()], Reverse(**id)))?;
     let module = slices.with_ancestors(longest).find(|id| slices.kind(*id) == SliceKind::Module);
@@ -76,6 +78,8 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         count: Some(count),
         gain: Some((exposed.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
+        // What is exposed are many short times, in which few samples are.
+        line: line_at(facts, Some(of.rank), &compiled),
         time: exposed,
         ..row
     })

@@ -8,6 +8,10 @@ use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, StringId};
 use stepscope_trace::{Frame, SliceId, SliceKind, StackSample, Trace};
 
+/// What runs a backward pass.
+const AUTOGRAD: &str = "torch/autograd/";
+/// Files of code that PyTorch makes: `<eval_with_key>.3`.
+const MADE_CODE: &str = "<eval_with_key>";
 /// A place is as deep as still has this part of the samples.
 const PART_OF_PLACE: f64 = 0.7;
 /// Fewer samples could be anywhere. Of three, all are in the place that is named.
@@ -31,15 +35,14 @@ pub(super) fn line_at(facts: &Facts, rank: Option<u32>, time: &IntervalSet) -> O
     line_of_samples(facts.trace, samples_of(facts.trace, thread), time, own_frames)
 }
 
-/// The same, of what calls into a file: at samples in which nothing does, the thread is somewhere else.
+/// The same, of what calls into a file: at samples in which nothing does, the thread is somewhere else. One is enough, since
+/// its line does call it.
 pub(super) fn line_that_calls(facts: &Facts, rank: u32, time: &IntervalSet, file: &str) -> Option<String> {
     let times: &Vec<HostTime> = facts.context.get();
     let thread = times.iter().find(|time| time.rank == rank)?.track;
-    line_of_samples(facts.trace, samples_of(facts.trace, thread), time, |trace, mut stack| {
-        let called = stack.iter().position(|frame| trace.strings.get(*frame).starts_with(file));
-        stack.truncate(called.unwrap_or(0));
-        own_frames(trace, stack)
-    })
+    let calls = |trace: &Trace, stack| frames_that_call(trace, stack, file);
+    let stacks = stacks_at(facts.trace, samples_of(facts.trace, thread), time, calls);
+    line_of(facts.trace, &stacks).map(|(line, _)| line)
 }
 
 /// The line of the program that most of some operators are called from, by the stacks that were recorded of them or by the
@@ -68,11 +71,20 @@ pub(super) fn line_of_samples(
     time: &IntervalSet,
     part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
 ) -> Option<String> {
-    let inside = samples.iter().filter(|sample| contains(time.spans(), sample.time_ns));
-    let stacks = inside.map(|sample| part(trace, outermost_first(trace, sample)));
-    let stacks: Vec<Vec<StringId>> = stacks.filter(|stack| !stack.is_empty()).collect();
+    let stacks = stacks_at(trace, samples, time, part);
     let is_enough = stacks.len() >= LEAST_SAMPLES;
     is_enough.then(|| line_of(trace, &stacks))?.map(|(line, _)| line)
+}
+
+/// The part of each stack at some time that counts, where there is one.
+fn stacks_at(
+    trace: &Trace,
+    samples: &[StackSample],
+    time: &IntervalSet,
+    part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
+) -> Vec<Vec<StringId>> {
+    let inside = samples.iter().filter(|sample| contains(time.spans(), sample.time_ns));
+    inside.map(|sample| part(trace, outermost_first(trace, sample))).filter(|stack| !stack.is_empty()).collect()
 }
 
 /// The frames of a sample; none where its stack could not be read.
@@ -82,16 +94,25 @@ pub(super) fn outermost_first(trace: &Trace, sample: &StackSample) -> Vec<String
     frames
 }
 
-/// A stack without what PyTorch runs at its end: its compiler calls much that is not its own. Where it is all PyTorch's, all
+/// A stack without what PyTorch runs at its end, or has made: its compiler calls much that is not its own. Where it is all PyTorch's, all
 /// of it.
 pub(super) fn own_frames(trace: &Trace, mut stack: Vec<StringId>) -> Vec<StringId> {
     let is_in = |frame: &StringId, folder: &str| trace.strings.get(*frame).starts_with(folder);
     // Compiled code is called from one of its files.
     let compiles = |frame: &StringId| is_in(frame, "torch/_dynamo/") && !is_in(frame, "torch/_dynamo/eval_frame.py");
     let compiler = stack.iter().position(compiles);
-    let own = stack[..compiler.unwrap_or(stack.len())].iter().rposition(|frame| !is_in(frame, "torch/"));
+    let is_own = |frame: &StringId| !is_in(frame, "torch/") && !is_in(frame, MADE_CODE);
+    let own = stack[..compiler.unwrap_or(stack.len())].iter().rposition(is_own);
     stack.truncate(own.map_or(stack.len(), |last| last + 1));
     stack
+}
+
+/// The part of a stack that calls into a file; none where nothing does, or a backward pass, which does so by itself.
+fn frames_that_call(trace: &Trace, mut stack: Vec<StringId>, file: &str) -> Vec<StringId> {
+    let starts_with = |start: &str| stack.iter().position(|frame| trace.strings.get(*frame).starts_with(start));
+    let called = starts_with(file).filter(|called| starts_with(AUTOGRAD).is_none_or(|by| by > *called));
+    stack.truncate(called.unwrap_or(0));
+    own_frames(trace, stack)
 }
 
 /// Where most of the samples are, by their stacks: the deepest function that still has most of them, at the line that it is
@@ -126,7 +147,7 @@ fn function_of(frame: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::own_frames;
+    use super::{frames_that_call, own_frames};
     use crate::Selection;
     use crate::advice::advice;
     use crate::advice::loops::tests::repeated;
@@ -154,7 +175,24 @@ mod tests {
         assert_eq!(kept(&["main.py(1): main", "torch/_dynamo/a.py(3): b", "dis.py(4): dis"]), 1);
         assert_eq!(kept(&["main.py(1): main", "torch/_dynamo/eval_frame.py(3): b", "model.py(4): forward"]), 3);
         assert_eq!(kept(&["main.py(1): main", "torch/nn/a.py(3): b", "model.py(4): forward"]), 3);
+        assert_eq!(
+            kept(&["model.py(4): forward", "torch/_dynamo/eval_frame.py(3): b", "<eval_with_key>.3(8): forward"]),
+            1
+        );
         assert_eq!(kept(&["torch/optim/sgd.py(3): step"]), 1);
+    }
+
+    #[test]
+    fn a_backward_pass_calls_into_a_file_by_itself() {
+        let mut trace = drawn_us("", 1);
+        let mut kept = |frames: &[&str]| {
+            let stack = frames.iter().map(|frame| trace.strings.intern(frame)).collect();
+            frames_that_call(&trace, stack, "torch/c.py").len()
+        };
+        assert_eq!(kept(&["main.py(1): main", "torch/_compile.py(2): b", "torch/c.py(3): c", "f.py(4): f"]), 1);
+        assert_eq!(kept(&["main.py(1): main", "torch/c.py(3): c", "torch/autograd/a.py(4): apply"]), 1);
+        assert_eq!(kept(&["main.py(1): main", "torch/autograd/a.py(2): run", "torch/c.py(3): c"]), 0);
+        assert_eq!(kept(&["main.py(1): main", "f.py(4): f"]), 0);
     }
 
     #[test]

@@ -156,6 +156,11 @@ impl Growth {
         4 * rest_ns >= usual_ns && 2 * product(more_of_rest_ns, self.usual_ns) >= product(more_ns, rest_ns)
     }
 
+    /// Whether it is inside an operator.
+    pub(super) fn is_operator(&self, trace: &Trace) -> bool {
+        matches!(self.part, Part::In(_)) && self.kind(trace) == Some(SliceKind::Op)
+    }
+
     /// Where the longest piece of it is.
     pub(super) fn place(&self, trace: &Trace) -> Place {
         Place::at(trace, self.span.start_ns, self.slice)

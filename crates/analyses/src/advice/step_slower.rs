@@ -11,6 +11,8 @@ use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 /// How much the last quarter takes more than the first, as a share of that.
 const THRESHOLD: i64 = 10;
+/// The same where one operator of a host grows: the same products take up to a sixth longer on a processor that is shared.
+const THRESHOLD_OF_AN_OPERATOR: i64 = 5;
 /// With fewer a trend is chance.
 const LEAST_STEPS: usize = 20;
 /// The trend is that of medians of stretches where there are more steps.
@@ -74,6 +76,10 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             let growth = parts.growth(first, last, excess_of_last_ns)?;
             // Where the rest grows alike, the processors got slower, and the job has nothing that grows.
             if growth.is_wait(facts, of) || growth.is_of_all(first_ns, last_ns) {
+                return None;
+            }
+            let is_slight = last_ns - first_ns < first_ns / THRESHOLD_OF_AN_OPERATOR;
+            if is_slight && growth.is_operator(trace) && of.device.is_empty() {
                 return None;
             }
             (format!("the time {}", growth.words(trace)), growth.place(trace), growth.time(trace, of, &judged))
@@ -211,6 +217,25 @@ mod tests {
             "step.slower",
             &[
                 "10000 of 48200 bound high: Steps get slower: the median of the last quarter is 2.30 ms, that of the first 1.50 ms (53.3 % more). What grows is the time in `a` (1.80 ms against 1.00 ms).",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_operator_of_a_shared_processor_takes_a_little_longer() {
+        // Steps of 2 ms at first, and of 2.3 ms at the end.
+        let grown = |with: &str| {
+            let cells: Vec<String> =
+                (0..26).map(|step| format!("aaaaaaaaaaaaabbbbbb{}", with.repeat(1 + step / 6))).collect();
+            let rows: Vec<[(&str, &str); 1]> = cells.iter().map(|cells| [("cpu 1", cells.as_str())]).collect();
+            drawn_us(&joined(&rows.iter().map(|row| row.as_slice()).collect::<Vec<_>>()), 100)
+        };
+        check(&grown("c"), "step.slower", &[]);
+        check(
+            &grown("."),
+            "step.slower",
+            &[
+                "4400 of 56400 bound medium: Steps get slower: the median of the last quarter is 2.30 ms, that of the first 2.00 ms (15.0 % more). What grows is the time in no operator, behind `b` (400 µs against 100 µs).",
             ],
         );
     }
