@@ -1,19 +1,18 @@
 """SQL through ``stepscope mcp``: rows are those of ``stepscope sql``, few at a time, and what is wrong has its place."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 import runs
+from queries import PROGRAM, needs_program
 
 test_mcp = pytest.importorskip("test_mcp", reason="the client needs Python 3.10")
 
-PROGRAM = os.environ.get("STEPSCOPE_SQL", "")
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+pytestmark = needs_program
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 import runs
 from certificates import certificates
+from queries import PROGRAM, needs_program
 
-PROGRAM = os.environ.get("STEPSCOPE_SQL", "")
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TOKEN = "a-token-that-only-tests-have"
 OTHER_TOKEN = "a-token-that-nobody-else-has"
 # So that the few rows of the fixtures are read by all workers.
 SMALL_PARTS = ["--part", "1kB"]
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+pytestmark = needs_program
 
 # Takes until it is ended.
 SLOW = (

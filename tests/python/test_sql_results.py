@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import runs
+from queries import PROGRAM, needs_program
 
-PROGRAM = os.environ.get("STEPSCOPE_SQL", "")
 RUN = Path(__file__).parents[1] / "fixtures" / "gpt-cpu"
 #: It has no row for longer than any test waits.
 ENDLESS = "select count(*) from range(0, 1000000000000) a, range(0, 1000) b where a.value % 7 = b.value % 5"
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="STEPSCOPE_SQL names no program: cargo xtask test builds it")
+pytestmark = needs_program
 
 
 @pytest.fixture(scope="module")
