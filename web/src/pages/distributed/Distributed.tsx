@@ -41,8 +41,8 @@ export default function Distributed() {
       {ranks > 1 && <RankOverview />}
       {isCompared && <Waiting />}
       {isCompared && <Lateness />}
-      <StepMap />
-      <RankSteps />
+      {ranks > 1 && <StepMap />}
+      {ranks > 1 && <RankSteps />}
       <Table analysis="step_breakdown" title="Steps as a table" prefix="s." height={8} hidden={["source"]} />
       {has?.collectives && (
         <Table analysis="ranks_overview" title="Computation and communication by step" prefix="v." height={8} />
