@@ -129,9 +129,13 @@ fn judge_debug_variables(facts: &Facts) -> Judged {
 
 /// Without a gain: nobody knows what the same calls take without them.
 fn debug_variables(facts: &Facts, of: &Loop) -> Option<Advice> {
-    let set = &facts.trace.processes[of.process.index()].debug_variables;
-    let quoted: Vec<String> = set.iter().map(|variable| quoted(variable)).collect();
-    (!set.is_empty()).then(|| Advice {
+    let costs = |variable: &&String| match variable.starts_with("TORCH_DISTRIBUTED_DEBUG=") {
+        true => settings(facts, of).ranks > Some(1),
+        false => !of.device.is_empty(),
+    };
+    let set = facts.trace.processes[of.process.index()].debug_variables.iter().filter(costs);
+    let quoted: Vec<String> = set.map(|variable| quoted(variable)).collect();
+    (!quoted.is_empty()).then(|| Advice {
         rank: Some(of.rank),
         priority: Priority::High,
         says: format!("The job of {} runs with {}.", counted(of.steps.len() as i64, "step"), quoted.join(", ")),
@@ -186,20 +190,26 @@ mod tests {
     }
 
     #[test]
-    fn variables_for_finding_faults_are_said() {
-        let set = |variables: &[&str]| {
-            let mut trace = set_to(Settings { is_anomaly_mode_on: Some(false), ..Settings::default() });
+    fn variables_for_finding_faults_are_said_where_they_cost() {
+        let set = |ranks, device: &str| {
+            let rows = [("cpu 1", "aaaaaaaaaab.c.d.e..."), ("stream 7", device)];
+            let mut trace = drawn_us(&repeated(5, &rows), 100);
+            trace.processes[0].settings =
+                Settings { is_anomaly_mode_on: Some(false), ranks: Some(ranks), ..Settings::default() };
+            let variables = ["CUDA_LAUNCH_BLOCKING=1", "TORCH_DISTRIBUTED_DEBUG=DETAIL"];
             trace.processes[0].debug_variables = variables.iter().map(ToString::to_string).collect();
             trace
         };
-        check(
-            &set(&["CUDA_LAUNCH_BLOCKING=1", "TORCH_DISTRIBUTED_DEBUG=DETAIL"]),
-            "debug.environment",
-            &[
-                "- of - - high: The job of 5 steps runs with `CUDA_LAUNCH_BLOCKING=1`, `TORCH_DISTRIBUTED_DEBUG=DETAIL`.",
-            ],
-        );
-        check(&set(&[]), "debug.environment", &[]);
+        let says = |variables: &str| format!("- of - - high: The job of 5 steps runs with {variables}.");
+        let (busy, idle) = ("CCCCCCCCCC..........", "....................");
+        let both = says("`CUDA_LAUNCH_BLOCKING=1`, `TORCH_DISTRIBUTED_DEBUG=DETAIL`");
+        check(&set(2, busy), "debug.environment", &[&both]);
+        check(&set(1, busy), "debug.environment", &[&says("`CUDA_LAUNCH_BLOCKING=1`")]);
+        check(&set(2, idle), "debug.environment", &[&says("`TORCH_DISTRIBUTED_DEBUG=DETAIL`")]);
+        check(&set(1, idle), "debug.environment", &[]);
+        let mut none = set(2, busy);
+        none.processes[0].debug_variables.clear();
+        check(&none, "debug.environment", &[]);
     }
 
     #[test]
