@@ -77,7 +77,8 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             format_ns(of.window_ns()),
         ),
         count: Some(stopped),
-        gain: Some((gain_ns, GainEstimate::Removal)),
+        // Threads that compute with it are stopped as well, and it waits for them.
+        gain: Some((gain_ns, GainEstimate::Floor)),
         time,
         ..row
     })
@@ -115,7 +116,7 @@ mod tests {
             &steps(1_500, [1, 4, 7, 10, 13, 16]),
             "host.cpu_quota",
             &[
-                "3000 of 10000 removal high: The control group may take 1.5 processors, and operators compute on 4 threads: it was stopped in 15 of 20 periods of the steps, in which the thread that runs the loop waits 3.00 ms (30.0 %) of 10.0 ms for the next period.",
+                "3000 of 10000 floor high: The control group may take 1.5 processors, and operators compute on 4 threads: it was stopped in 15 of 20 periods of the steps, in which the thread that runs the loop waits 3.00 ms (30.0 %) of 10.0 ms for the next period.",
             ],
         );
         check(&steps(1_000, [1, 4, 7, 10, 13, 16]), "host.cpu_contention", &[]);
