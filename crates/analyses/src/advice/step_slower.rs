@@ -11,7 +11,8 @@ use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 /// How much the last quarter takes more than the first, as a share of that.
 const THRESHOLD: i64 = 10;
-/// The same where one operator of a host grows: the same products take up to a sixth longer on a processor that is shared.
+/// One in this many of the first quarter, where one operator of a host grows: on a processor that is shared, steps of the same
+/// products took 17 % longer.
 const THRESHOLD_OF_AN_OPERATOR: i64 = 5;
 /// With fewer a trend is chance.
 const LEAST_STEPS: usize = 20;
