@@ -3,10 +3,16 @@
 use crate::child;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-/// The checkout's root folder.
+/// The checkout's root folder: that which cargo was started in. Where several checkouts build into one folder, the program may
+/// have been compiled in another one.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this crate is in crates/xtask")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        Path::new(&package).ancestors().nth(2).expect("this crate is in crates/xtask").into()
+    });
+    &ROOT
 }
 
 /// Where a program lies that cargo built for release.
