@@ -78,7 +78,7 @@ async fn now(session: &Session, call: &Call) -> Result<Arc<dyn TableProvider>, Q
         run(&session.stepscope, &arguments(session, call, of)?, &file).await?;
         files.push((of.name.clone(), file));
     }
-    Ok(Arc::new(RunTable::open(&files)?))
+    Ok(Arc::new(RunTable::open(&files, &session.context.runtime_env()).await?))
 }
 
 /// The result of a call, to be made by workers.
@@ -88,7 +88,7 @@ async fn later(session: &Session, cluster: &Cluster, call: &Call) -> Result<Arc<
     let mut without_run = vec!["analyze".to_string(), call.name.clone(), "--columns".to_string()];
     without_run.extend(call.told());
     run(&session.stepscope, &without_run, &file).await?;
-    let schema = RunTable::open(&[(String::new(), file)])?.schema();
+    let schema = RunTable::open(&[(String::new(), file)], &session.context.runtime_env()).await?.schema();
     let is_by_rank = call.is_of_each_rank() && session.is_by_rank(&call.name).await;
     let mut parts = Vec::new();
     for of in &session.runs {

@@ -8,6 +8,10 @@ use std::io::ErrorKind;
 /// Between an error and its hint, where both pass through the engine as one text.
 pub(crate) const HINT_FOLLOWS: char = '\u{1f}';
 
+/// What errors of files begin with, behind what the engine says before.
+pub(crate) const STORE: &str = "stepscope";
+const STORE_SAYS: &str = "Generic stepscope error: ";
+
 /// A query that failed.
 #[derive(Debug, Default)]
 pub(crate) struct QueryError {
@@ -41,6 +45,7 @@ impl QueryError {
 
     /// What an error of the engine says, which may have a hint in it.
     fn with_hint(text: &str) -> Self {
+        let text = text.rsplit(STORE_SAYS).next().unwrap_or(text);
         match text.split_once(HINT_FOLLOWS) {
             Some((what, hint)) => Self::new(what).hint(hint),
             None => Self::new(text),
@@ -118,7 +123,7 @@ impl From<DataFusionError> for QueryError {
                 let first = text.lines().next().unwrap_or_default();
                 Self::new(format!("not enough memory: {first}")).hint("raise --memory, or ask for less at once")
             }
-            DataFusionError::External(error) => Self::new(error.to_string()),
+            DataFusionError::External(error) => Self::with_hint(&error.to_string()),
             other => Self::with_hint(&lower(of_types(&other.message()).unwrap_or(&other.message()))),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::session::Run;
 use crate::spans::{Span, SpanSet, intersection};
+use bytes::Bytes;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, Int64Builder, ListArray, StringBuilder, StructArray,
 };
@@ -18,7 +19,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::HashMap;
-use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -390,9 +390,10 @@ impl Steps {
         let mut of_ranks = StepsOfRanks::new();
         for run in &self.runs {
             // Tables of another version may have no steps, but they are there.
-            std::fs::read_dir(&run.folder)?;
-            for file in std::fs::read_dir(run.folder.join("step")).into_iter().flatten() {
-                let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(file?.path())?)?.build()?;
+            stepscope_store::list(&run.folder)?;
+            for file in stepscope_store::list(&run.folder.join("step")).unwrap_or_default() {
+                let bytes = Bytes::from(stepscope_store::read(&file)?);
+                let reader = ParquetRecordBatchReaderBuilder::try_new(bytes)?.build()?;
                 for batch in reader {
                     let batch = batch?;
                     let column = |name: &str| {

@@ -19,6 +19,7 @@ mod run_tables;
 mod schema;
 mod session;
 mod spans;
+mod stored;
 mod tables;
 
 use arguments::{Arguments, Role};

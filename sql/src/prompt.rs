@@ -71,7 +71,7 @@ const WORDS: [&str; 36] = [
 pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Result<(), QueryError> {
     let failed = |error: ReadlineError| QueryError::new(format!("cannot use the terminal: {error}"));
     let mut editor = Editor::new().map_err(failed)?;
-    editor.set_helper(Some(Words::of(session)?));
+    editor.set_helper(Some(Words::of(session).await?));
     let history = history_file();
     if let Some(history) = &history {
         // The first time there is none.
@@ -98,7 +98,7 @@ pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Re
         if let Some(command) = text.strip_prefix('.') {
             match command.trim_end_matches(';') {
                 "quit" | "exit" | "q" => break,
-                other => match answer(session, other) {
+                other => match answer(session, other).await {
                     Ok(text) => println!("{text}"),
                     Err(error) => error.report(false),
                 },
@@ -120,18 +120,19 @@ pub(crate) async fn prompt(session: &Session, arguments: &OutputArguments) -> Re
 }
 
 /// The answer to a word with a dot before it.
-fn answer(session: &Session, command: &str) -> Result<String, QueryError> {
+async fn answer(session: &Session, command: &str) -> Result<String, QueryError> {
     let mut words = command.split_whitespace();
     Ok(match (words.next().unwrap_or_default(), words.next()) {
         ("tables", _) => {
-            let tables = session.tables.all()?.into_iter().map(|(name, table)| format!("{name:12} {}", table.row));
+            let tables =
+                session.tables.all().await?.into_iter().map(|(name, table)| format!("{name:12} {}", table.row));
             tables.collect::<Vec<_>>().join("\n")
         }
-        ("schema", Some(name)) => match session.tables.open(name)? {
+        ("schema", Some(name)) => match session.tables.open(name).await? {
             Some(table) => table_text(name, &table),
             None => format!("there is no table {name}: .tables lists them"),
         },
-        ("schema", None) => tables_text(session)?,
+        ("schema", None) => tables_text(session).await?,
         ("functions", _) => FUNCTIONS
             .iter()
             .map(|function| format!("{:32} {}", function.call, function.doc))
@@ -158,8 +159,8 @@ struct Words {
 }
 
 impl Words {
-    fn of(session: &Session) -> Result<Self, QueryError> {
-        let schemas = session.tables.all()?.into_iter().map(|(_, table)| table.schema());
+    async fn of(session: &Session) -> Result<Self, QueryError> {
+        let schemas = session.tables.all().await?.into_iter().map(|(_, table)| table.schema());
         let columns =
             schemas.flat_map(|schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>());
         let functions = FUNCTIONS.iter().map(|function| format!("{}(", function.name));

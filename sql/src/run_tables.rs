@@ -6,15 +6,19 @@ use crate::tables::RunTable;
 use async_trait::async_trait;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{Result, exec_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use stepscope_store::{is_folder, list};
+use tokio::sync::Mutex;
 
 /// The tables of the runs, and what queries give a name to.
 #[derive(Debug)]
 pub(crate) struct RunTables {
     /// The files of each table, with the run that they are of.
     files: BTreeMap<String, Vec<(String, PathBuf)>>,
+    runtime: Arc<RuntimeEnv>,
     opened: Mutex<BTreeMap<String, Arc<RunTable>>>,
     /// Views, and results of analyses.
     named: MemorySchemaProvider,
@@ -25,18 +29,18 @@ impl RunTables {
     ///
     /// # Errors
     /// When a folder cannot be read, or there are none.
-    pub(crate) fn of(runs: &[Run]) -> Result<Self, QueryError> {
+    pub(crate) fn of(runs: &[Run], runtime: &Arc<RuntimeEnv>) -> Result<Self, QueryError> {
         let mut files = BTreeMap::<String, Vec<(String, PathBuf)>>::new();
         for run in runs {
             let failed = |error: std::io::Error| {
                 QueryError::new(format!("cannot read the tables: {error}")).at(run.folder.display().to_string())
             };
-            for table in sorted(&run.folder).map_err(failed)? {
+            for table in list(&run.folder).map_err(failed)? {
                 let name = table.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                if !table.is_dir() || name.starts_with('.') {
+                if !is_folder(&table) || name.starts_with('.') {
                     continue;
                 }
-                let parquet = sorted(&table).map_err(failed)?.into_iter().filter(|file| is_parquet(file));
+                let parquet = list(&table).map_err(failed)?.into_iter().filter(|file| is_parquet(file));
                 files.entry(name).or_default().extend(parquet.map(|file| (run.name.clone(), file)));
             }
         }
@@ -45,7 +49,7 @@ impl RunTables {
             let folder = runs.first().map(|run| run.folder.display().to_string()).unwrap_or_default();
             return Err(QueryError::new("there are no tables").at(folder).hint("stepscope sql RUN makes them"));
         }
-        Ok(Self { files, opened: Mutex::default(), named: MemorySchemaProvider::new() })
+        Ok(Self { files, runtime: Arc::clone(runtime), opened: Mutex::default(), named: MemorySchemaProvider::new() })
     }
 
     /// The names of the tables of runs, in order.
@@ -57,13 +61,13 @@ impl RunTables {
     ///
     /// # Errors
     /// When a file of it cannot be read.
-    pub(crate) fn open(&self, name: &str) -> Result<Option<Arc<RunTable>>> {
+    pub(crate) async fn open(&self, name: &str) -> Result<Option<Arc<RunTable>>> {
         let Some(files) = self.files.get(name) else { return Ok(None) };
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock().await;
         if let Some(table) = opened.get(name) {
             return Ok(Some(Arc::clone(table)));
         }
-        let table = Arc::new(RunTable::open(files)?);
+        let table = Arc::new(RunTable::open(files, &self.runtime).await?);
         opened.insert(name.to_string(), Arc::clone(&table));
         Ok(Some(table))
     }
@@ -72,19 +76,17 @@ impl RunTables {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(crate) fn all(&self) -> Result<Vec<(&str, Arc<RunTable>)>> {
-        self.names().filter_map(|name| Some(self.open(name).transpose()?.map(|table| (name, table)))).collect()
+    pub(crate) async fn all(&self) -> Result<Vec<(&str, Arc<RunTable>)>> {
+        let mut all = Vec::new();
+        for name in self.names() {
+            all.extend(self.open(name).await?.map(|table| (name, table)));
+        }
+        Ok(all)
     }
 }
 
 fn is_parquet(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "parquet")
-}
-
-fn sorted(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-    entries.sort();
-    Ok(entries)
 }
 
 #[async_trait]
@@ -94,7 +96,7 @@ impl SchemaProvider for RunTables {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        match self.open(name)? {
+        match self.open(name).await? {
             Some(table) => Ok(Some(table)),
             None => self.named.table(name).await,
         }

@@ -15,16 +15,16 @@ use std::io::Write;
 /// # Errors
 /// Where it cannot be printed.
 pub(crate) async fn print(session: &Session, as_json: bool) -> Result<(), QueryError> {
-    let text = if as_json { format!("{}\n", of(session).await?) } else { text(session)? };
+    let text = if as_json { format!("{}\n", of(session).await?) } else { text(session).await? };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| QueryError::writing(&error))
 }
 
 /// All of it for people.
-fn text(session: &Session) -> Result<String, QueryError> {
+async fn text(session: &Session) -> Result<String, QueryError> {
     let functions = FUNCTIONS.iter().map(|function| format!("  {:32} {}\n", function.call, function.doc));
     let analyses = "what `stepscope analyze NAME` gives, such as operators(group_by => 'module')";
-    let tables = tables_text(session)?;
+    let tables = tables_text(session).await?;
     Ok(format!(
         "{tables}\nfunctions\n{}  {:32} {analyses}\n",
         functions.collect::<String>(),
@@ -36,8 +36,8 @@ fn text(session: &Session) -> Result<String, QueryError> {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(crate) fn tables_text(session: &Session) -> Result<String, QueryError> {
-    let tables = session.tables.all()?.into_iter().map(|(name, table)| table_text(name, &table));
+pub(crate) async fn tables_text(session: &Session) -> Result<String, QueryError> {
+    let tables = session.tables.all().await?.into_iter().map(|(name, table)| table_text(name, &table));
     Ok(tables.collect::<Vec<_>>().join("\n"))
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn table_text(name: &str, table: &RunTable) -> String {
 }
 
 async fn of(session: &Session) -> Result<Value, QueryError> {
-    let tables = session.tables.all()?.into_iter().map(|(name, table)| {
+    let tables = session.tables.all().await?.into_iter().map(|(name, table)| {
         let columns: Vec<Value> = table.schema().fields().iter().map(|field| column_json(field)).collect();
         json!({"name": name, "row": table.row, "columns": columns})
     });

@@ -5,6 +5,7 @@ use crate::cluster::Cluster;
 use crate::error::QueryError;
 use crate::functions;
 use crate::run_tables::RunTables;
+use crate::stored::{self, Files};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -39,9 +40,9 @@ pub(crate) struct Run {
 impl Run {
     /// The ranks that its tables are of, in order.
     pub(crate) fn ranks(&self) -> Vec<u32> {
-        let files = std::fs::read_dir(self.folder.join("slice")).into_iter().flatten().flatten();
+        let files = stepscope_store::list(&self.folder.join("slice")).unwrap_or_default();
         let rank = |name: &str| name.strip_prefix("rank-")?.split(['-', '.']).next()?.parse().ok();
-        let ranks: BTreeSet<u32> = files.filter_map(|file| rank(&file.file_name().to_string_lossy())).collect();
+        let ranks: BTreeSet<u32> = files.iter().filter_map(|file| rank(&file.file_name()?.to_string_lossy())).collect();
         ranks.into_iter().collect()
     }
 }
@@ -80,11 +81,9 @@ impl Session {
         options.execution.parquet.reorder_filters = true;
         let cluster = Cluster::of(&arguments.cluster).await?;
         let runs = runs(arguments, cluster.is_some())?;
-        let tables = Arc::new(RunTables::of(&runs)?);
-        let builder = SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(runtime_env(arguments.memory)?)
-            .with_default_features();
+        let runtime = runtime_env(arguments.memory)?;
+        let tables = Arc::new(RunTables::of(&runs, &runtime)?);
+        let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
         let builder = match &cluster {
             Some(cluster) => cluster.plan_for(builder, &runs, &arguments.stepscope)?,
             None => builder,
@@ -136,7 +135,7 @@ impl Session {
     }
 }
 
-/// What queries run in: no more memory than this, half of what is free where it is not said, and then the disk.
+/// What queries run in: all files as [`Files`], no more memory than this, half of what is free where it is not said, and then the disk.
 ///
 /// # Errors
 /// When there is no folder for temporary files.
@@ -145,7 +144,9 @@ pub(crate) fn runtime_env(memory: Option<u64>) -> Result<Arc<RuntimeEnv>, QueryE
     let pool = FairSpillPool::new(usize::try_from(memory).unwrap_or(usize::MAX));
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::OsTmpDirectory);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).with_disk_manager_builder(disk);
-    Ok(runtime.build_arc()?)
+    let runtime = runtime.build_arc()?;
+    runtime.register_object_store(stored::url().as_ref(), Arc::new(Files));
+    Ok(runtime)
 }
 
 /// The runs that are named, each with a name of its own. Others than this process need whole paths.
@@ -168,7 +169,7 @@ fn runs(arguments: &Arguments, are_for_others: bool) -> Result<Vec<Run>, QueryEr
 
 /// A path of this machine from its root on; an address as it is.
 fn whole(path: PathBuf) -> Result<PathBuf, QueryError> {
-    if path.to_string_lossy().contains("://") {
+    if stepscope_store::is_remote(&path) {
         return Ok(path);
     }
     let failed = |error| QueryError::new(format!("cannot find out where this is: {error}"));

@@ -1,8 +1,10 @@
 //! A table of one or several runs: its Parquet files, with a column that says of which run a row is.
 
+use crate::stored;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result, ScalarValue, Statistics, exec_datafusion_err};
 use datafusion::datasource::TableType;
@@ -12,18 +14,20 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use datafusion::physical_plan::ExecutionPlan;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectMeta;
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Footers that a processor has read at once: most of the time is spent waiting.
-const READ_AT_ONCE: usize = 4;
+/// Footers that are read at once: most of the time is spent waiting.
+const READ_AT_ONCE: usize = 32;
+/// What is read of the end of a file first, in bytes.
+const FOOTER_BYTES: usize = 64 << 10;
 
 /// The column that says of which run a row is.
 pub(crate) const RUN: &str = "run";
@@ -53,12 +57,13 @@ impl RunTable {
     ///
     /// # Errors
     /// When a file cannot be read, or is not Parquet.
-    pub(crate) fn open(files: &[(String, PathBuf)]) -> Result<Self> {
+    pub(crate) async fn open(files: &[(String, PathBuf)], runtime: &RuntimeEnv) -> Result<Self> {
         let mut fields: Vec<Field> = Vec::new();
         let mut metadata = HashMap::new();
         let mut read = Vec::new();
-        for ((run, _), of_file) in files.iter().zip(known(files)) {
-            let (of_file, meta) = of_file?;
+        let footers: Vec<_> = files.iter().map(|(_, path)| footer(path, runtime)).collect();
+        let footers: Vec<_> = stream::iter(footers).buffered(READ_AT_ONCE).try_collect().await?;
+        for ((run, _), (of_file, meta)) in files.iter().zip(footers) {
             for field in of_file.schema().fields() {
                 if !fields.iter().any(|known| known.name() == field.name()) {
                     fields.push(Field::clone(field).with_data_type(plain(field.data_type())));
@@ -98,35 +103,19 @@ fn plain(data_type: &DataType) -> DataType {
     }
 }
 
-/// The footers of files, and where they are, in their order: a job of many ranks has many, and each is a wait for the disk.
-fn known(files: &[(String, PathBuf)]) -> Vec<Result<(ArrowReaderMetadata, ObjectMeta)>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) * READ_AT_ONCE;
-    let each = files.len().div_ceil(threads).max(1);
-    let known = |(_, path): &(String, PathBuf)| Ok((footer(path)?, meta(path)?));
-    std::thread::scope(|scope| {
-        let parts = files.chunks(each).map(|files| scope.spawn(move || files.iter().map(known).collect::<Vec<_>>()));
-        let parts: Vec<_> = parts.collect();
-        parts.into_iter().flat_map(|part| part.join().expect("a footer is read without a panic")).collect()
-    })
-}
-
-fn footer(path: &Path) -> Result<ArrowReaderMetadata> {
+/// The footer of a file, which queries of this process find in the cache, and where the file is.
+async fn footer(path: &Path, runtime: &RuntimeEnv) -> Result<(ArrowReaderMetadata, ObjectMeta)> {
+    let here = path.to_path_buf();
+    let meta = SpawnedTask::spawn_blocking(move || stored::known(&here)).await;
+    let meta = meta.map_err(|error| exec_datafusion_err!("cannot read {}: {error}", path.display()))??;
+    let store = runtime.object_store(stored::url())?;
+    let footer = DFParquetMetadata::new(store.as_ref(), &meta)
+        .with_metadata_size_hint(Some(FOOTER_BYTES))
+        .with_file_metadata_cache(Some(runtime.cache_manager.get_file_metadata_cache()));
     let failed = |error: &dyn std::fmt::Display| exec_datafusion_err!("cannot read {}: {error}", path.display());
-    let file = File::open(path).map_err(|error| failed(&error))?;
-    ArrowReaderMetadata::load(&file, Default::default()).map_err(|error| failed(&error))
-}
-
-fn meta(path: &Path) -> Result<ObjectMeta> {
-    let failed = |error: &dyn std::fmt::Display| exec_datafusion_err!("cannot read {}: {error}", path.display());
-    let metadata = std::fs::metadata(path).map_err(|error| failed(&error))?;
-    let whole = std::fs::canonicalize(path).map_err(|error| failed(&error))?;
-    Ok(ObjectMeta {
-        location: object_store::path::Path::from_absolute_path(whole).map_err(|error| failed(&error))?,
-        last_modified: metadata.modified().map_err(|error| failed(&error))?.into(),
-        size: metadata.len(),
-        e_tag: None,
-        version: None,
-    })
+    let footer = footer.fetch_metadata().await.map_err(|error| failed(&error))?;
+    let footer = ArrowReaderMetadata::try_new(footer, Default::default()).map_err(|error| failed(&error))?;
+    Ok((footer, meta))
 }
 
 #[async_trait]
@@ -154,7 +143,7 @@ impl TableProvider for RunTable {
         });
         let groups = FileGroup::new(files.collect()).split_files(state.config().target_partitions());
         let source = Arc::new(ParquetSource::new(self.schema.clone()));
-        let scan = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+        let scan = FileScanConfigBuilder::new(stored::url(), source)
             .with_file_groups(groups)
             .with_statistics(self.statistics().unwrap_or_else(|| Statistics::new_unknown(&self.schema())))
             .with_projection_indices(projection.cloned())?

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import runs
+import stores
 from certificates import certificates
 from queries import PROGRAM, needs_program
 
@@ -365,3 +366,21 @@ def test_a_worker_that_is_told_to_end_ends_what_it_has_begun(job, tmp_path):
             assert json.loads(out)["rows"] == ask(job, query)[1]
         finally:
             client.kill()
+
+
+def test_tables_in_a_store_are_read_by_the_workers(job):
+    """Each with its own credentials, and none with those of the client."""
+    with stores.s3() as (address, _), stores.proxy(address) as proxy:
+        client = stores.variables(proxy.address, STEPSCOPE_SQL=PROGRAM, STEPSCOPE_CLUSTER_TOKEN=TOKEN)
+        runs.stepscope("convert", job, "-o", "s3://runs/tables/", env=client)
+        with workers(2, env={**client, "AWS_ACCESS_KEY_ID": "of-a-worker"}) as started:
+            for name in ("a join", "spans", "steps of moments", "a window"):
+                proxy.requests.clear()
+                words = [*cluster(*started), *SMALL_PARTS]
+                assert ask("s3://runs/tables", QUERIES[name], *words, env=client)[1] == ask(job, QUERIES[name])[1], name
+                read = [request["by"][0] for request in proxy.requests if request["range"]]
+                assert read.count("of-a-worker") > 0, name
+        unknown = {name: value for name, value in client.items() if not name.startswith("AWS_ACCESS")}
+        with workers(2, env=unknown) as started:
+            said = fails("s3://runs/tables", QUERIES["spans"], *cluster(*started), *SMALL_PARTS, env=client)
+            assert "there are no credentials for s3://runs" in said and "hint: " in said, said

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use object_store::{GetOptions, GetRange, ObjectMeta};
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 /// The length of a part in bytes.
@@ -114,7 +115,9 @@ impl Chunks {
         }
         let (location, meta) = (self.location.clone(), self.meta.clone());
         let range = start..meta.size;
-        let tail = wait(async move { read_range(&location, &meta, range).await.map_err(io::Error::from) })?;
+        let tail = wait(async move {
+            read_range(&location, meta.size, meta.e_tag.as_deref(), range).await.map_err(io::Error::from)
+        })?;
         Ok(self.tail.get_or_init(|| tail).clone())
     }
 
@@ -137,7 +140,7 @@ impl Chunks {
         let given_up = StoreError::new(crate::Fault::Cut, &location.store.base, "the request was given up");
         let mut arrival = Arrival { chunk, result: Err(given_up) };
         spawn(async move {
-            let result = read_range(&location, &meta, range).await;
+            let result = read_range(&location, meta.size, meta.e_tag.as_deref(), range).await;
             // Whole, so that it is dropped here and not before.
             let arrival = &mut arrival;
             arrival.result = result;
@@ -146,16 +149,21 @@ impl Chunks {
 }
 
 /// A range of an object that is still what it was.
-async fn read_range(location: &Location, meta: &ObjectMeta, range: std::ops::Range<u64>) -> Result<Bytes, StoreError> {
+pub(crate) async fn read_range(
+    location: &Location,
+    size: u64,
+    e_tag: Option<&str>,
+    range: Range<u64>,
+) -> Result<Bytes, StoreError> {
     let Location { store, object } = location;
     let len = range.end - range.start;
     let range = Some(GetRange::Bounded(range));
     // A weak tag, as of what a web server packs, matches nothing.
-    let if_match = meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+    let if_match = e_tag.filter(|tag| !tag.starts_with("W/")).map(String::from);
     let options = GetOptions { range, if_match, ..GetOptions::default() };
     let told = |error: object_store::Error| StoreError::of(&error, &store.base);
     let result = store.objects.get_opts(object, options).await.map_err(told)?;
-    if result.meta.size != meta.size || meta.e_tag.is_some() && result.meta.e_tag != meta.e_tag {
+    if result.meta.size != size || e_tag.is_some() && result.meta.e_tag.as_deref() != e_tag {
         return Err(StoreError::new(crate::Fault::Changed, &store.base, ""));
     }
     let bytes = result.bytes().await.map_err(told)?;

@@ -24,8 +24,10 @@ pub use location::is_remote;
 pub use matching::matching;
 pub use upload::{upload, write};
 
+use bytes::Bytes;
 use location::Location;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -114,6 +116,30 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         Some(location) => location.bytes().map(Vec::from),
         None => std::fs::read(path),
     }
+}
+
+/// The bytes in a range of the file at `path`, and no others: nothing is read ahead, or kept. The file must be what
+/// `known` says that it was.
+///
+/// # Errors
+/// When the file has changed or is shorter, or the disk or store refuses.
+pub fn read_range(path: &Path, known: &Metadata, range: Range<u64>) -> io::Result<Bytes> {
+    if let Some(location) = Location::of(path)? {
+        return location.range(known, range);
+    }
+    let file = StoredFile::Local(std::fs::File::open(path)?);
+    if file.len()? != known.len {
+        return Err(io::Error::other("the file was written while it was read"));
+    }
+    let mut bytes = Vec::new();
+    let wanted = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+    while bytes.len() < wanted {
+        let (left, at) = (wanted - bytes.len(), range.start + bytes.len() as u64);
+        if file.append_at(&mut bytes, left, at)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(bytes.into())
 }
 
 /// The text of the file at `path`.

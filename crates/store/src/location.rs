@@ -1,5 +1,6 @@
 //! Which store an address is of, and which object there.
 
+use crate::chunks::read_range;
 use crate::error::{Fault, StoreError};
 use crate::listing::Listings;
 use crate::runtime::{process, wait};
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use object_store::path::Path as ObjectPath;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use url::{Position, Url};
@@ -130,6 +132,12 @@ impl Location {
             let read = async { store.objects.get(&object).await?.bytes().await }.await;
             read.map_err(|error| store.told(&error))
         })
+    }
+
+    /// A range of the object, which is still what is `known` of it.
+    pub(crate) fn range(self, known: &Metadata, range: Range<u64>) -> io::Result<Bytes> {
+        let (len, version) = (known.len, known.version.clone());
+        wait(async move { read_range(&self, len, version.as_deref(), range).await.map_err(io::Error::from) })
     }
 
     fn not_found(&self) -> io::Error {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Ranks, cannot_read};
+use stepscope_engine::{EngineError, Fingerprint, OpenOptions, OpenedRun, Ranks};
 
 /// Raised when what tables hold changes, but not their columns.
 const FORMAT: u32 = 1;
@@ -51,7 +51,7 @@ impl KeptTables {
 }
 
 /// The tables of what `paths` name: those that are kept, as long as nothing has changed, else new ones of the run that
-/// `open` gives. A folder of tables is what it is; of one in a store there is a copy on this disk.
+/// `open` gives. A folder of tables is what it is, also in a store.
 ///
 /// # Errors
 /// What the readers say of the files; [`ExportError::Write`] where they can be kept nowhere.
@@ -63,11 +63,7 @@ pub fn kept_tables(
     if let [only] = paths
         && is_tables(only)
     {
-        return if stepscope_store::is_remote(only) {
-            copied(paths, options)
-        } else {
-            Ok(KeptTables::of(only.clone()))
-        };
+        return Ok(KeptTables::of(only.clone()));
     }
     let places = places(paths, options);
     let mut state = state(paths, options);
@@ -85,31 +81,6 @@ pub fn kept_tables(
         state = opened;
     }
     unreachable!("the last try gives tables")
-}
-
-/// The copy of tables in a store: that which is kept, as long as nothing has changed, else a new one.
-fn copied(paths: &[PathBuf], options: &OpenOptions) -> Result<KeptTables, ExportError> {
-    let (places, state) = (places(paths, options), state(paths, options));
-    if let Some(folder) = known(&places, &state) {
-        return Ok(KeptTables::of(folder));
-    }
-    let copy = |folder: &Path| {
-        paths.iter().try_for_each(|tables| {
-            let files = Fingerprint::of(tables);
-            files.files().try_for_each(|(file, ..)| {
-                let to = folder.join(file.strip_prefix(tables).unwrap_or(file));
-                let failed = |source| ExportError::Write { path: to.clone(), source };
-                std::fs::create_dir_all(to.parent().unwrap_or(folder)).map_err(failed)?;
-                let mut copy = std::fs::File::create_new(&to).map_err(failed)?;
-                let mut original = stepscope_store::open(file).map_err(|error| cannot_read(&error, file))?;
-                std::io::copy(&mut original, &mut copy).map(drop).map_err(|error| match original.failure() {
-                    Some(refused) => cannot_read(&refused, file).into(),
-                    None => failed(error),
-                })
-            })
-        })
-    };
-    keep(&places, &state, &copy, &|| self::state(paths, options) == state)
 }
 
 /// Whether a folder has the tables of a run.
