@@ -103,11 +103,40 @@ pub(crate) fn of(trace: &Trace, rank: u32, device: Option<DeviceId>) -> Vec<(Str
     let sampled = trace.counters.iter().enumerate();
     let sampled = sampled.filter(|(_, of)| is_of(of.device, trace.processes[of.process.index()].rank));
     found.extend(sampled.map(|(at, counter)| {
-        let name = trace.strings.get(counter.name).to_string();
-        let unit = unit_of(&name);
-        (name, unit, Values::Counter(at), counter.value.len())
+        let name = trace.strings.get(counter.name);
+        match running_total(name).filter(|_| counter.value.len() > 1) {
+            Some((name, unit, per_ns)) => {
+                let (time_ns, value) = growth(&counter.time_ns, &counter.value, per_ns);
+                (
+                    name.to_string(),
+                    unit,
+                    Values::Own { time_ns: time_ns.into(), value: value.into() },
+                    counter.value.len(),
+                )
+            }
+            None => (name.to_string(), unit_of(name), Values::Counter(at), counter.value.len()),
+        }
     }));
     found
+}
+
+/// What recorders read as a sum since a machine or process began, by its name without the unit: what one wants to see of it is
+/// how fast it grows, in a unit, of which so much is one in a ns.
+fn running_total(name: &str) -> Option<(&str, &'static str, f64)> {
+    const BYTES: [&str; 6] = [" read", " written", " received", " sent", " swapped in", " swapped out"];
+    // Time in a time: 1 is one processor, or a disk that is always busy.
+    let time = || name.strip_suffix(" (ns)").map(|name| (name, "ratio", 1.0));
+    let bytes = || name.strip_suffix(" (bytes)").filter(|name| BYTES.iter().any(|way| name.ends_with(way)));
+    time().or_else(|| bytes().map(|name| (name, "bytes/s", 1e9)))
+}
+
+/// How fast a sum grows from each of its samples on. What is started again begins at 0.
+fn growth(time_ns: &[i64], value: &[f64], per_ns: f64) -> (Vec<i64>, Vec<f64>) {
+    let pairs = time_ns.windows(2).zip(value.windows(2)).filter(|(times, _)| times[1] > times[0]);
+    let rate = |(times, values): (&[i64], &[f64])| {
+        (times[0], (values[1] - values[0]).max(0.0) * per_ns / (times[1] - times[0]) as f64)
+    };
+    pairs.map(rate).unzip()
 }
 
 /// Our own counters have their unit in their name; those of others are plain numbers.
@@ -158,6 +187,28 @@ mod tests {
             prop_assert_eq!(part.max[skip..].iter().copied().reduce(f64::max), summary.iter().copied().reduce(f64::max));
             prop_assert_eq!(part.last[skip..].last(), summary.last());
         }
+    }
+
+    #[test]
+    fn of_a_sum_is_shown_how_fast_it_grows() {
+        let shown = |name: &str, samples: &[(i64, f64)]| {
+            let mut trace = with_counter(samples);
+            trace.counters[0].name = trace.strings.intern(name);
+            let timeline = Timeline::of(&trace);
+            let row = &timeline.rows[0].info;
+            let part = timeline.counters(&trace, &[0], Span::new(0, 100), 100).remove(0);
+            (row.name.clone(), row.unit.unwrap_or_default(), part.time_ns, part.last)
+        };
+        let samples = [(0, 1_000.0), (10, 1_015.0), (30, 1_020.0), (40, 7.0)];
+        let times = vec![0, 10, 30];
+        let of =
+            |name: &str, unit, times: &[i64], values: &[f64]| (name.to_string(), unit, times.to_vec(), values.to_vec());
+        assert_eq!(shown("host CPU user (ns)", &samples), of("host CPU user", "ratio", &times, &[1.5, 0.25, 0.0]));
+        assert_eq!(shown("disk a read (bytes)", &samples), of("disk a read", "bytes/s", &times, &[1.5e9, 0.25e9, 0.0]));
+        // A level, and a sum that is known once.
+        let values: Vec<f64> = samples.iter().map(|(_, value)| *value).collect();
+        assert_eq!(shown("memory (bytes)", &samples), of("memory (bytes)", "count", &[0, 10, 30, 40], &values));
+        assert_eq!(shown("host CPU idle (ns)", &samples[..1]), of("host CPU idle (ns)", "count", &[0], &[1_000.0]));
     }
 
     #[test]

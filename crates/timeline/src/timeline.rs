@@ -134,7 +134,8 @@ impl Timeline {
             group.groups.extend(threads);
         }
         let counters = self.counter_rows(trace, rank, None);
-        group.groups.extend(counters);
+        // What a host has of them would hide the ranks behind this one.
+        group.groups.extend(counters.map(|counters| Group { is_open: trace.ranks().len() == 1, ..counters }));
         group
     }
 

@@ -50,6 +50,7 @@ test("a share is drawn as one of the whole, and the highest is written as it is"
 test("values have the unit that recorders put behind the name", () => {
   const texts = [
     [3221225472, "bytes"],
+    [1_500_000_000.4, "bytes/s"],
     [412500, "mW"],
     [1410, "MHz"],
     [12, "count"],
@@ -57,6 +58,7 @@ test("values have the unit that recorders put behind the name", () => {
   ] as const;
   expect(texts.map(([value, unit]) => counterText(value, unit))).toEqual([
     "3.00 GiB",
+    "1.50 GB/s",
     "413 W",
     "1,410 MHz",
     "12",

@@ -1,6 +1,6 @@
 // Values over time: a line of steps with the ground below it filled, and a band where several samples share a part.
 
-import { formatBytes, formatCount, formatPlain, formatRatio } from "../../format/units";
+import { formatBytes, formatBytesPerS, formatCount, formatPlain, formatRatio } from "../../format/units";
 import type { CounterPart } from "../model";
 import type { Placed, Scene } from "../scene";
 import type { Span } from "../view";
@@ -8,6 +8,7 @@ import type { Span } from "../view";
 /** A counter's value in its unit. */
 export function counterText(value: number, unit: string | null): string {
   if (unit === "bytes") return formatBytes(Math.round(value));
+  if (unit === "bytes/s") return formatBytesPerS(Math.round(value));
   if (unit === "ratio") return formatRatio(value);
   if (unit === "mW") return counterText(Math.round(value / 1000), "W");
   const number = Number.isInteger(value) ? formatCount(value) : formatPlain(value);
