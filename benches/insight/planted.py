@@ -18,6 +18,7 @@ FILES = (
     "ranks",
     "hangs",
     "devices",
+    "hardware",
     "launches",
     "gpu",
     "compound",
