@@ -62,7 +62,7 @@ def slow_rank_of_four(job):
     compute_more(job, rank=2, widths=[192, 256], sizes=[768, 896], rows=64)
 
 
-@fault("rank.slow", "step.slower", rank=1, ranks=2)
+@fault("rank.slow", "step.slower", rank=1, ranks=2, step_time="mean")
 def slow_from_the_middle(job):
     """One rank gets slow when a third of the steps are done."""
     width, size = job.draw.choice([256, 320]), job.draw.choice([640, 768])

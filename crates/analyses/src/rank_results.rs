@@ -13,6 +13,7 @@ use crate::host_threads::MainThreads;
 use crate::imbalance::{StepKernels, StepsKernels};
 use crate::micro_batches::StepsPasses;
 use crate::op_classes::category_named;
+use crate::processor_waits::StepsProcessorWaits;
 use crate::ranks_overview::{StepBusy, StepsBusy};
 use crate::stretches::{Stretch, Stretches};
 use crate::what_if::of_rank::{Act, Comm, RankStep, RankSteps, WorkAlone};
@@ -46,6 +47,8 @@ struct StepResults {
     launched: Launched,
     /// Computing of forward and of backward passes.
     passes_ns: [i64; 2],
+    /// How long its thread could have run, and did not.
+    processor_waits_ns: i64,
     replay: Option<Replay>,
 }
 
@@ -178,6 +181,7 @@ impl RankResults {
         let slice = |id: SliceId| reduced.slice(id).expect("what results refer to is kept");
         let (busy, kernels) = (context.get::<StepsBusy>(), context.get::<StepsKernels>());
         let passes = context.get::<StepsPasses>();
+        let processor_waits = context.get::<StepsProcessorWaits>();
         let replays = context.get::<RankSteps>();
         let launches = Launches::of(trace);
         let steps = places(trace).enumerate().map(|(at, ((process, place), step))| StepResults {
@@ -187,6 +191,7 @@ impl RankResults {
             kernels: kernels.0[at].clone(),
             launched: launches.of_step(step),
             passes_ns: passes.0[at],
+            processor_waits_ns: processor_waits.0[at],
             replay: replays.0[at].as_ref().map(|replay| Replay::of(step, replay, slice)),
         });
         let stretch = |(asked_by, stretch): (&SliceId, &Stretch)| StretchRow {
@@ -351,6 +356,7 @@ pub fn given(
     shared.give(StepsBusy(steps.iter().map(|(.., results)| results.busy).collect()));
     shared.give(StepsKernels(steps.iter().map(|(.., results)| results.kernels.clone()).collect()));
     shared.give(StepsPasses(steps.iter().map(|(.., results)| results.passes_ns).collect()));
+    shared.give(StepsProcessorWaits(steps.iter().map(|(.., results)| results.processor_waits_ns).collect()));
     shared.give(in_window.map_or_else(|| coverage(trace, ranks, selection), Launched::coverage));
     let threads = ranks.iter().flat_map(|(first, results)| {
         let thread = |row: &MainThread| (ProcessId(first.process + row.process.0), TrackId(first.track + row.track.0));

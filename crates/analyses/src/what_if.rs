@@ -150,6 +150,14 @@ columns! {
     }
 }
 
+impl WhatIf {
+    /// Whether the gain is clearly larger than what the replay gets wrong without a change: twice as large, or more.
+    pub(crate) fn is_clear(&self) -> bool {
+        let ratios = self.gain_ratio.zip(self.replay_error_ratio);
+        ratios.is_some_and(|(gain, error)| gain >= 2.0 * error.abs())
+    }
+}
+
 /// Every change, the largest gain first.
 pub fn what_if(trace: &Trace, selection: &Selection) -> Vec<WhatIf> {
     rows(&AnalysisContext::new(trace, selection))

@@ -2,11 +2,10 @@
 
 use super::facts::{Facts, share};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
-use crate::host_lines::{HostTime, samples_of};
-use crate::windows::contains;
+use crate::host_lines::HostTime;
+use crate::processor_waits::waits;
 use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{Trace, TrackId};
+use stepscope_trace::Trace;
 
 /// Less is the usual lot of a machine whose processors are all in use: loops of two healthy ranks, which with the threads of
 /// their collectives fill two processors, wait for up to 12 %.
@@ -45,15 +44,6 @@ fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
         time: spans,
         ..row
     })
-}
-
-/// When a thread could run and does not, within some time. When exactly between two samples is not known.
-pub(super) fn waits(trace: &Trace, track: TrackId, within: &IntervalSet) -> IntervalSet {
-    let inside = samples_of(trace, track).iter().filter(|sample| contains(within.spans(), sample.time_ns));
-    let spans = inside.filter_map(|sample| {
-        Some(Span::new(sample.time_ns.saturating_sub(sample.runnable_ns?.max(0)), sample.time_ns))
-    });
-    spans.collect::<IntervalSet>().intersect(within)
 }
 
 #[cfg(test)]

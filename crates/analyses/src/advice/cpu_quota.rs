@@ -1,11 +1,11 @@
 //! The thread that runs the steps could run, and the quota of its control group is used up.
 
-use super::cpu_contention::waits;
 use super::facts::Facts;
 use super::loops::Loop;
 use super::quantities::{CPU_QUOTA, Quantity};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
+use crate::processor_waits::waits;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
 

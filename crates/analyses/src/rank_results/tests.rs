@@ -4,7 +4,7 @@ use crate::{Analysis, Compat, GroupBy, Needs, Outcome, Ranks, Table, catalogue};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::simulated::{Job, Schedule, Straggler};
-use stepscope_trace::{Collective, Drift, Flow, FlowKind, SliceRole, merge};
+use stepscope_trace::{Collective, Doing, Drift, Flow, FlowKind, SliceRole, StackSample, merge};
 
 /// What all analyses that need no events say of several ranks: from their events, and from what was condensed of them.
 fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, Outcome)> {
@@ -91,10 +91,25 @@ pub(crate) fn linked(mut trace: Trace) -> Trace {
     trace
 }
 
+/// A sample of each loop at the end of each step, since which it could have run for some time, and did not.
+pub(crate) fn loop_samples(trace: &Trace, runnable_ns: i64) -> Vec<StackSample> {
+    let (selection, doing) = (Selection::default(), Doing::Running);
+    let context = AnalysisContext::new(trace, &selection);
+    let sample = |step: &Step| {
+        let (track, time_ns) = (*context.get::<MainThreads>().0.get(&step.process)?, step.span.end_ns - 1);
+        Some(StackSample { track, time_ns, stack: None, doing, ran_ns: None, runnable_ns: Some(runnable_ns) })
+    };
+    let mut samples: Vec<StackSample> = trace.steps.iter().filter_map(sample).collect();
+    samples.sort_by_key(|sample| (sample.track, sample.time_ns));
+    samples
+}
+
 #[test]
 fn passes_of_each_rank_are_condensed() {
-    let ranks: Vec<Trace> =
+    let mut ranks: Vec<Trace> =
         simulated(Schedule::Ddp { buckets: 2, overlaps: false }, 3, false, 4).into_iter().map(linked).collect();
+    let samples = loop_samples(&ranks[1], 700);
+    ranks[1].stack_samples = samples;
     let (all, parts) =
         (Selection::default(), |traces: &[Trace]| traces.iter().map(|trace| (trace.clone(), 0)).collect());
     let condense = |trace: &Trace| condensed(&AnalysisContext::new(trace, &all));
@@ -103,8 +118,12 @@ fn passes_of_each_rank_are_condensed() {
     let placed: Vec<(FirstIds, &RankResults)> = first.zip(&results).collect();
     let (whole, small) = (merge("all".into(), parts(&ranks), None), merge("all".into(), parts(&traces), None));
     let shared = given(&small, &placed, &all, None);
-    let passes = AnalysisContext::with_results(&small, &all, shared).get::<StepsPasses>().0.clone();
-    assert_eq!(passes, AnalysisContext::new(&whole, &all).get::<StepsPasses>().0);
+    let (small, whole) = (AnalysisContext::with_results(&small, &all, shared), AnalysisContext::new(&whole, &all));
+    let passes = small.get::<StepsPasses>().0.clone();
+    assert_eq!(passes, whole.get::<StepsPasses>().0);
+    let waits = small.get::<StepsProcessorWaits>().0.clone();
+    assert_eq!(waits, whole.get::<StepsProcessorWaits>().0);
+    assert_eq!(waits, [0, 0, 0, 700, 700, 700, 0, 0, 0], "{:?}", whole.trace.steps);
     assert!(passes.len() == 9 && passes.iter().all(|passes_ns| !passes_ns.contains(&0)), "{passes:?}");
 }
 

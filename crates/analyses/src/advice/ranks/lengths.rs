@@ -125,8 +125,7 @@ impl Lengths {
         let correlation = self.correlation().filter(|ratio| *ratio >= LEAST_CORRELATION && self.take_turns())?;
         let (window_ns, steps) = (job.measured_ns(), job.step_lengths().len() as i64);
         let equal = job.with_equal_work()?;
-        let is_clear = equal.gain_ratio? >= equal.replay_error_ratio?.abs();
-        let (gain_ns, estimate) = match is_clear {
+        let (gain_ns, estimate) = match equal.is_clear() {
             true => (equal.gain_ns, GainEstimate::Replay),
             false => (self.excess_ns, GainEstimate::Bound),
         };

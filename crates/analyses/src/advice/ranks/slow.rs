@@ -6,6 +6,7 @@ use super::persistence::Late;
 use super::{JobRule, Said, THRESHOLD};
 use crate::LateCause::{self, *};
 use crate::lateness;
+use crate::processor_waits::StepsProcessorWaits;
 use crate::what_if::WhatIf;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
@@ -20,6 +21,8 @@ pub(super) const RULE: JobRule = Rule {
     judge,
 };
 
+/// From this share of their steps on in which loops wait for a processor, the replay gives only the least.
+const SHARED_PROCESSORS: f64 = 0.03;
 /// Ranks that are named; of more it says how many there are.
 const MAX_NAMED: usize = 8;
 
@@ -57,7 +60,8 @@ fn without_all(row: Advice, missing: &[u32]) -> Advice {
 fn row(facts: &JobFacts, slow: &[Late], ranks: &[u32], waiting: &Waiting) -> Result<Option<Advice>, Lacks> {
     let job = facts.job()?;
     let window_ns = job.measured_ns();
-    let Some((gain_ns, estimate)) = job.with_ranks_on_time(ranks).and_then(|on_time| gain(&on_time, waiting)) else {
+    let Some((gain_ns, estimate)) = job.with_ranks_on_time(ranks).and_then(|on_time| gain(facts, &on_time, waiting))
+    else {
         return Ok(None);
     };
     let gain_ns = gain_ns.min(window_ns);
@@ -101,13 +105,23 @@ fn row(facts: &JobFacts, slow: &[Late], ranks: &[u32], waiting: &Waiting) -> Res
     }))
 }
 
-/// By the replay; where that is wrong by more than what it says, by how long the others wait.
-fn gain(on_time: &WhatIf, waiting: &Waiting) -> Option<(i64, GainEstimate)> {
-    let error = on_time.replay_error_ratio?.abs();
-    if on_time.gain_ratio? >= error {
-        return Some((on_time.gain_ns, GainEstimate::Replay));
+/// By the replay; where that is wrong by more than half of what it says, by how long the others wait. Ranks that wait for each other's
+/// processors get faster as well, which no replay knows.
+fn gain(facts: &JobFacts, on_time: &WhatIf, waiting: &Waiting) -> Option<(i64, GainEstimate)> {
+    if on_time.is_clear() {
+        let estimate = if share_processors(facts) { GainEstimate::Floor } else { GainEstimate::Replay };
+        return Some((on_time.gain_ns, estimate));
     }
     Some((waiting.for_ranks_ns.values().copied().max()?, GainEstimate::Bound))
+}
+
+/// Whether the loops of the ranks wait for a processor beyond what one can neglect.
+fn share_processors(facts: &JobFacts) -> bool {
+    let steps = facts.context.trace.steps.iter().zip(&facts.context.get::<StepsProcessorWaits>().0);
+    let sums = steps.filter(|(step, _)| step.is_complete);
+    let (steps_ns, waits_ns) =
+        sums.fold((0, 0), |(all, waits), (step, ns)| (all + step.span.duration_ns(), waits + ns));
+    waits_ns as f64 > SHARED_PROCESSORS * steps_ns as f64
 }
 
 /// Whether these ranks wait for less than the middle one of the others.
@@ -145,7 +159,8 @@ fn main_part(facts: &JobFacts, ranks: &[u32]) -> Option<(&'static str, f64)> {
 #[cfg(test)]
 mod tests {
     use crate::advice::tests::check;
-    use crate::advice::{advice, rules_judged};
+    use crate::advice::{GainEstimate, advice, rules_judged};
+    use crate::rank_results::tests::loop_samples;
     use crate::{AnalysisContext, Selection};
     use stepscope_trace::simulated::{Job, Schedule, Straggler};
     use stepscope_trace::{ClockSource, FindingCode, Joined, Trace};
@@ -177,6 +192,24 @@ mod tests {
                 "2000 of 33010 replay medium: The others wait for it: its own part of a step takes 400 µs (6.1 %) longer than that of the middle one of the others, in 5 of 5 steps, from the start. 83.3 % of its lateness is computing.",
             ],
         );
+    }
+
+    #[test]
+    fn of_ranks_that_wait_for_processors_the_replay_gives_the_least() {
+        let estimate = |runnable_ns: i64| {
+            let job = Job { has_devices: false, ..job(vec![slow(2, Some("forward"), 40)]) };
+            let mut trace = job.run().trace();
+            let samples = loop_samples(&trace, runnable_ns);
+            trace.stack_samples = samples;
+            let rows = advice(&trace, &Selection::default());
+            rows.iter()
+                .find(|row| row.rule.as_str() == "rank.slow")
+                .and_then(|row| row.gain)
+                .map(|(_, estimate)| estimate)
+        };
+        // A sample in each step of 6.6 ms.
+        assert_eq!(estimate(180_000), Some(GainEstimate::Replay));
+        assert_eq!(estimate(220_000), Some(GainEstimate::Floor));
     }
 
     /// A job of four ranks of which the third is slow.
