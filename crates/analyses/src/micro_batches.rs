@@ -35,7 +35,7 @@
 
 use crate::context::Shared;
 use crate::ranks_overview::RankBusy;
-use crate::windows::Windows;
+use crate::windows::{Windows, steps_of_processes};
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -102,11 +102,7 @@ pub(crate) struct StepsPasses(pub(crate) Vec<[i64; 2]>);
 impl Shared for StepsPasses {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let trace = context.trace;
-        let mut of_processes: BTreeMap<ProcessId, Vec<(Span, usize)>> = BTreeMap::new();
-        for (at, step) in trace.steps.iter().enumerate() {
-            of_processes.entry(step.process).or_default().push((step.span, at));
-        }
-        of_processes.values_mut().for_each(|steps| steps.sort_unstable_by_key(|(span, _)| span.start_ns));
+        let of_processes = steps_of_processes(trace);
         let passes = merged(trace, passes(trace));
         let mut of_steps = vec![[0_i64; 2]; trace.steps.len()];
         for (pass, times) in passes.iter().zip(times(context, &passes)) {

@@ -4,10 +4,9 @@ use crate::AnalysisContext;
 use crate::context::Shared;
 use crate::host_lines::samples_of;
 use crate::host_threads::MainThreads;
-use crate::windows::contains;
-use std::collections::BTreeMap;
+use crate::windows::{contains, steps_of_processes};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{ProcessId, Trace, TrackId};
+use stepscope_trace::{Trace, TrackId};
 
 /// The same in each step of the trace, ns. When exactly between two samples is not known.
 pub(crate) struct StepsProcessorWaits(pub(crate) Vec<i64>);
@@ -16,13 +15,8 @@ impl Shared for StepsProcessorWaits {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let trace = context.trace;
         let mut of_steps = vec![0; trace.steps.len()];
-        let mut of_processes: BTreeMap<ProcessId, Vec<(Span, usize)>> = BTreeMap::new();
-        for (at, step) in trace.steps.iter().enumerate() {
-            of_processes.entry(step.process).or_default().push((step.span, at));
-        }
-        for (process, mut steps) in of_processes {
+        for (process, steps) in steps_of_processes(trace) {
             let Some(track) = context.get::<MainThreads>().0.get(&process) else { continue };
-            steps.sort_unstable_by_key(|(span, _)| span.start_ns);
             for waited in waits(trace, *track, &steps.iter().map(|(span, _)| *span).collect()).spans() {
                 let first = steps.partition_point(|(span, _)| span.end_ns <= waited.start_ns);
                 for (span, at) in steps[first..].iter().take_while(|(span, _)| span.start_ns < waited.end_ns) {

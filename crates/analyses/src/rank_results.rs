@@ -5,6 +5,10 @@
 //! whole trace of a rank ─▶ condensed ─▶ few slices + RankResults ─▶ merged with those of other ranks ─▶ given ─▶ analyses
 //! ```
 
+mod first_ids;
+
+pub use first_ids::FirstIds;
+
 use crate::communication::Parts;
 use crate::context::SharedResults;
 use crate::coverage::Launched;
@@ -106,34 +110,6 @@ struct CommRow {
     asked_by: SliceId,
     after: Option<u32>,
     lag_ns: i64,
-}
-
-/// Where the ids of one trace begin in a merged one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FirstIds {
-    /// Its first process.
-    pub process: u32,
-    /// Its first track.
-    pub track: u32,
-    /// Its first slice.
-    pub slice: u32,
-}
-
-impl FirstIds {
-    /// Where what follows begins, of something that would end at `size` if it were the first.
-    pub fn plus(self, size: Self) -> Self {
-        Self { process: self.process + size.process, track: self.track + size.track, slice: self.slice + size.slice }
-    }
-
-    /// Where the trace behind `trace` begins.
-    pub fn after(self, trace: &Trace) -> Self {
-        let sum = |first: u32, len: usize| first + u32::try_from(len).expect("ids are of 32 bits");
-        Self {
-            process: sum(self.process, trace.processes.len()),
-            track: sum(self.track, trace.tracks.len()),
-            slice: sum(self.slice, trace.slices.len()),
-        }
-    }
 }
 
 /// The trace of `context`, whatever part of it is asked for, with the slices that other ranks are compared by, and what

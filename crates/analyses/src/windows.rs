@@ -4,7 +4,7 @@ use crate::Selection;
 use crate::op_tree::OpTree;
 use std::collections::BTreeMap;
 use stepscope_base::Span;
-use stepscope_trace::{SliceId, Trace, Track};
+use stepscope_trace::{ProcessId, SliceId, Trace, Track};
 
 /// What is asked for, by rank.
 pub(crate) struct Windows {
@@ -55,6 +55,16 @@ impl TrackWindows<'_> {
     pub(crate) fn contains(&self, at_ns: i64) -> bool {
         self.0.is_none_or(|windows| contains(windows, at_ns))
     }
+}
+
+/// The steps of each process by start, each with its place among those of the trace.
+pub(crate) fn steps_of_processes(trace: &Trace) -> BTreeMap<ProcessId, Vec<(Span, usize)>> {
+    let mut of_processes: BTreeMap<ProcessId, Vec<(Span, usize)>> = BTreeMap::new();
+    for (at, step) in trace.steps.iter().enumerate() {
+        of_processes.entry(step.process).or_default().push((step.span, at));
+    }
+    of_processes.values_mut().for_each(|steps| steps.sort_unstable_by_key(|(span, _)| span.start_ns));
+    of_processes
 }
 
 /// Whether one of `windows`, by start and none over another, has a moment.
