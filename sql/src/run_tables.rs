@@ -10,7 +10,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stepscope_store::{is_folder, list};
+use stepscope_store::{StoreError, is_folder, list};
 use tokio::sync::Mutex;
 
 /// The tables of the runs, and what queries give a name to.
@@ -33,7 +33,9 @@ impl RunTables {
         let mut files = BTreeMap::<String, Vec<(String, PathBuf)>>::new();
         for run in runs {
             let failed = |error: std::io::Error| {
-                QueryError::new(format!("cannot read the tables: {error}")).at(run.folder.display().to_string())
+                let hint = StoreError::in_error(&error).and_then(StoreError::hint).map(str::to_string);
+                let what = format!("cannot read the tables: {error}");
+                QueryError { hint, ..QueryError::new(what).at(run.folder.display().to_string()) }
             };
             for table in list(&run.folder).map_err(failed)? {
                 let name = table.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -91,6 +91,22 @@ def test_what_a_store_refuses_of_a_table_is_said(s3, asked):
         assert told.returncode == 1
         assert told.stderr.startswith("error: cannot read s3://runs/asked/slice/rank-0"), told.stderr
         assert "s3://runs denies access" in told.stderr and "hint: ask for the right" in told.stderr
+        # The command lists first, to see what is there; then the engine does.
+        listings = []
+
+        def after_listings(request, answered=99):
+            """Refuses the listings behind the first ones."""
+            listings.extend([request["path"]] if "list-type" in request["path"] else [])
+            return 403 if len(listings) > answered and "list-type" in request["path"] else None
+
+        proxy.fault = after_listings
+        runs.stepscope("sql", "s3://runs/asked", query, "--csv", env=env)
+        of_both = len(listings)
+        listings.clear()
+        proxy.fault = lambda request: after_listings(request, of_both // 2)
+        told = runs.run(runs.COMMAND, "sql", "s3://runs/asked", query, env=env)
+        assert told.returncode == 1 and told.stderr.startswith("error: cannot read the tables: "), told.stderr
+        assert "s3://runs denies access" in told.stderr and "hint: ask for the right" in told.stderr
         seen = []
 
         def after_the_footer(request):

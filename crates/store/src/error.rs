@@ -155,6 +155,9 @@ fn fault_of(error: &object_store::Error) -> Fault {
         Error::PermissionDenied { .. } => Fault::Denied,
         Error::Unauthenticated { .. } => Fault::Rejected,
         Error::InvalidPath { .. } => Fault::Address,
+        // What is refused of a listing has no kind of its own.
+        _ if says(&["status code: 403"]) => Fault::Denied,
+        _ if says(&["status code: 401"]) => Fault::Rejected,
         _ if says(&["SlowDown", "429", "503 Service", "ServerBusy", "rateLimitExceeded"]) => Fault::Throttled,
         _ => match http_kind(error) {
             Some(HttpErrorKind::Connect) => Fault::Unreachable,
@@ -207,6 +210,9 @@ mod tests {
             StoreError::of(&object_store::Error::Generic { store: "S3", source }, "s3://b").fault,
             Fault::Throttled
         );
+        let source = "Server returned non-2xx status code: 403 Forbidden: AccessDenied".into();
+        let error = object_store::Error::Generic { store: "S3", source };
+        assert_eq!(StoreError::of(&error, "s3://b").fault, Fault::Denied);
         let source = "<Code>NoSuchBucket</Code>".into();
         let error = object_store::Error::NotFound { path: "k".into(), source };
         assert_eq!(StoreError::of(&error, "s3://b").fault, Fault::NoBucket);
