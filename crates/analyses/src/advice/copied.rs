@@ -1,7 +1,7 @@
 //! Operators that only copy or convert take much of the time, on a CPU.
 
 use super::facts::Facts;
-use super::lines::line_at;
+use super::lines::line_of_any;
 use super::loops::Loop;
 use super::step_operators::Categories;
 use super::words::{counted, quoted};
@@ -57,6 +57,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let is_backward = |id: SliceId| trace.slice_name(id).starts_with("autograd::engine::evaluate_function");
     let forward = copies.iter().filter(|id| !slices.with_ancestors(**id).any(is_backward));
     let forward = IntervalSet::from_unsorted(forward.map(|id| slices.span(*id)));
+    let in_program = if forward.is_empty() { &copying } else { &forward };
     let module = module.map_or_else(String::new, |id| format!(" in {}", quoted(trace.slice_name(id))));
     Some(Advice {
         says: format!(
@@ -72,7 +73,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         count: Some(count),
         gain: Some((copying_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest)),
-        line: line_at(facts, Some(of.rank), &forward),
+        line: line_of_any(facts, of.rank, in_program),
         time: copying,
         ..row
     })
@@ -114,6 +115,8 @@ fn copies(facts: &Facts, of: &Loop) -> Vec<SliceId> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::loops::tests::repeated;
     use crate::advice::tests::{check, drawn_us, rename};
     use stepscope_trace::Trace;
@@ -147,6 +150,19 @@ mod tests {
                 "1500 of 10000 bound high: 1 operator a step copy or convert tensors for 1.50 ms, 18.8 % of the time in operators and 15.0 % of 10.0 ms; 1.50 ms of it is `aten::contiguous`, the longest.",
             ],
         );
+    }
+
+    #[test]
+    fn the_line_is_one_of_the_forward_pass() {
+        let line = |samples: &str| {
+            let node = "autograd::engine::evaluate_function: ToCopyBackward0";
+            let rows = [("cpu 1", "aaaacc.bbbbb........"), ("cpu 1", ".......ccccc........"), ("samples 1", samples)];
+            let rows = advice(&rename(copying(&rows), "b", node), &Selection::default());
+            rows.into_iter().find(|row| row.rule.as_str() == "compute.copies").expect("copies are said").line
+        };
+        assert_eq!(line("....f..ggggg........").as_deref(), Some("f.py(7): f"));
+        assert_eq!(line("....gg..ffff........").as_deref(), Some("g.py(7): g"));
+        assert_eq!(line(".......ggggg........"), None);
     }
 
     #[test]

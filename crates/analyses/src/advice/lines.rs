@@ -1,7 +1,7 @@
 //! The line of the program at which something happens, by samples of the thread that runs the steps.
 
 use super::facts::Facts;
-use super::{Advice, cpu_contention};
+use super::{Advice, copied, cpu_contention};
 use crate::host_lines::{HostTime, samples_of};
 use crate::windows::contains;
 use rustc_hash::FxHashMap;
@@ -20,9 +20,9 @@ const LEAST_SAMPLES: usize = 3;
 /// A row with the line at which the thread that runs the steps is most often at the time that it is about, where it has none
 /// and there are samples.
 pub(super) fn with_line(facts: &Facts, row: Advice) -> Advice {
-    // A thread can wait for a processor anywhere.
-    let is_anywhere = row.rule.as_str() == cpu_contention::RULE.code;
-    if row.line.is_some() || row.time.is_empty() || is_anywhere || facts.trace.stack_samples.is_empty() {
+    // A thread can wait for a processor anywhere, and what a backward pass copies has its line in the forward pass.
+    let has_none = [cpu_contention::RULE.code, copied::RULE.code].contains(&row.rule.as_str());
+    if row.line.is_some() || row.time.is_empty() || has_none || facts.trace.stack_samples.is_empty() {
         return row;
     }
     Advice { line: line_at(facts, row.rank, &row.time), ..row }
@@ -35,13 +35,26 @@ pub(super) fn line_at(facts: &Facts, rank: Option<u32>, time: &IntervalSet) -> O
     line_of_samples(facts.trace, samples_of(facts.trace, thread), time, own_frames)
 }
 
+/// The same where the program is in one line all the time that such a thing takes, so that one sample is enough.
+pub(super) fn line_of_any(facts: &Facts, rank: u32, time: &IntervalSet) -> Option<String> {
+    line_of_one(facts, rank, time, own_frames)
+}
+
 /// The same, of what calls into a file: at samples in which nothing does, the thread is somewhere else. One is enough, since
 /// its line does call it.
 pub(super) fn line_that_calls(facts: &Facts, rank: u32, time: &IntervalSet, file: &str) -> Option<String> {
+    line_of_one(facts, rank, time, |trace, stack| frames_that_call(trace, stack, file))
+}
+
+fn line_of_one(
+    facts: &Facts,
+    rank: u32,
+    time: &IntervalSet,
+    part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
+) -> Option<String> {
     let times: &Vec<HostTime> = facts.context.get();
     let thread = times.iter().find(|time| time.rank == rank)?.track;
-    let calls = |trace: &Trace, stack| frames_that_call(trace, stack, file);
-    let stacks = stacks_at(facts.trace, samples_of(facts.trace, thread), time, calls);
+    let stacks = stacks_at(facts.trace, samples_of(facts.trace, thread), time, part);
     line_of(facts.trace, &stacks).map(|(line, _)| line)
 }
 

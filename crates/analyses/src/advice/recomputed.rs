@@ -60,6 +60,8 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
         true => host,
         false => launched(facts, of, &host),
     };
+    // On a host, what checkpointing does beside is saved as well.
+    let estimate = if of.device.is_empty() { GainEstimate::Floor } else { GainEstimate::Bound };
     let again = again.intersect(&of.windows);
     let again_ns = again.total_ns();
     let row = of.row(again_ns)?;
@@ -75,7 +77,7 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
             spare_memory(facts, of.rank, None)
         ),
         count: Some(count),
-        gain: Some((again_ns, GainEstimate::Bound)),
+        gain: Some((again_ns, estimate)),
         place: Some(Place::of(trace, longest)),
         line,
         time: again,
@@ -114,7 +116,7 @@ mod tests {
             &trained("mmm...mmm.", "....BBBBBB"),
             "compute.recomputed",
             &[
-                "1500 of 5000 bound high: The backward pass calls 1 module of the forward pass again in a step (mean of 5), the longest `m`: 1.50 ms (30.0 %) of 5.00 ms.",
+                "1500 of 5000 floor high: The backward pass calls 1 module of the forward pass again in a step (mean of 5), the longest `m`: 1.50 ms (30.0 %) of 5.00 ms.",
             ],
         );
     }
