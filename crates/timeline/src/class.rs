@@ -1,6 +1,8 @@
 //! What a slice is about, in the few classes that have a colour of their own.
 
+use crate::items::Item;
 use serde::Serialize;
+use stepscope_base::StringId;
 use stepscope_trace::{DeviceEventClass, SliceKind, Trace};
 
 /// What a slice is about: its colour, the same in every view. The numbers stand in tiles.
@@ -80,6 +82,27 @@ impl Class {
             Self::Runtime => "runtime",
             Self::Input => "input",
             Self::Overhead => "overhead",
+        }
+    }
+}
+
+/// The classes of what rows show.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Classes {
+    /// Of every slice.
+    pub(crate) of_slices: Vec<Class>,
+    /// What work of devices that is no slice is called.
+    pub(crate) work: Option<StringId>,
+}
+
+impl Classes {
+    /// The class of an item.
+    pub(crate) fn of(&self, item: Item) -> Class {
+        match item.slice {
+            // What is no slice is a sample.
+            Some(slice) => self.of_slices.get(slice.index()).copied().unwrap_or(Class::Python),
+            None if self.work == Some(item.name) => Class::Compute,
+            None => Class::Other,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! blocks   start, time of all items before     a binary search over few, adjacent numbers, then within a block
 //! ```
 
+use crate::class::Classes;
 use crate::longest::Longest;
 use crate::overview::Overview;
 use stepscope_base::StringId;
@@ -28,6 +29,11 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn end_ns(self) -> i64 {
         self.start_ns + self.dur_ns
+    }
+
+    /// Whether it is a slice that did not end while it was recorded.
+    pub(crate) fn is_unfinished(self, trace: &Trace) -> bool {
+        self.slice.and_then(|slice| trace.slices.is_unfinished.get(slice.index())) == Some(&true)
     }
 }
 
@@ -56,7 +62,7 @@ pub(crate) struct Items {
 
 impl Items {
     /// The items of `source`, which are in order of their start and do not overlap.
-    pub(crate) fn of(trace: &Trace, source: Source) -> Self {
+    pub(crate) fn of(trace: &Trace, source: Source, classes: &Classes) -> Self {
         let len = len_of(&source);
         let blocks = len.div_ceil(BLOCK);
         let mut block_start_ns = Vec::with_capacity(blocks);
@@ -72,7 +78,11 @@ impl Items {
         }
         before_block_ns.push(total_ns);
         let longest = Longest::of(len, |index| item_of(trace, &source, index).dur_ns);
-        let overview = Overview::of(len, |index| item_of(trace, &source, index));
+        let overview = Overview::of(
+            len,
+            |index| item_of(trace, &source, index),
+            |item| (classes.of(item), item.is_unfinished(trace)),
+        );
         let (block_start_ns, before_block_ns) = (block_start_ns.into(), before_block_ns.into());
         Self { source, block_start_ns, before_block_ns, longest, overview }
     }
@@ -218,7 +228,7 @@ mod tests {
         #[test]
         fn what_is_found_is_what_a_walk_finds(rows in rows(), from in 0_usize..400, a in -10_i64..12_000, b in -10_i64..12_000) {
             let trace = Trace::default();
-            let items = Items::of(&trace, Source::Own(rows.clone().into()));
+            let items = Items::of(&trace, Source::Own(rows.clone().into()), &Classes::default());
             let from = from.min(rows.len());
             let walked = (from..rows.len()).find(|index| rows[*index].start_ns >= a).unwrap_or(rows.len());
             prop_assert_eq!(items.first_from(&trace, from, a), walked);

@@ -6,15 +6,16 @@
 //! level K + 1   ▒ █ ▒      made of the cells of level K
 //! ```
 
+use crate::class::Class;
 use crate::items::Item;
 use crate::tiles::NO_SLICE;
 use stepscope_base::StringId;
 
 /// Items from which on a row has an overview.
 const MIN_ITEMS: usize = 1 << 12;
-/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 10 bytes an
+/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 24 bytes an
 /// item at most, since each has about half the cells of the one before.
-const ITEMS_PER_CELL: usize = 8;
+const ITEMS_PER_CELL: usize = 4;
 /// Coarser levels are made when they are asked for.
 const MIN_CELLS: usize = 64;
 
@@ -28,16 +29,26 @@ pub(crate) struct Cell {
     pub(crate) busy_ns: i64,
     /// The item, or the longest, the first of several.
     pub(crate) item: u32,
-    /// Its name and slice: looked up elsewhere in memory, they would take most of a tile's time.
+    /// Its name, slice and class: looked up elsewhere in memory, they would take most of a tile's time.
     pub(crate) name: StringId,
     pub(crate) slice: u32,
+    pub(crate) class: Class,
+    /// Whether it is unfinished.
+    pub(crate) is_unfinished: bool,
     /// Items.
     pub(crate) count: u32,
 }
 
 impl Cell {
+    /// One item, which has a place in its row, a class, and is unfinished or not.
+    pub(crate) fn of(of: Item, item: u32, (class, is_unfinished): (Class, bool)) -> Self {
+        let Item { start_ns, dur_ns, name, slice } = of;
+        let slice = slice.map_or(NO_SLICE, |slice| slice.0);
+        Self { start_ns, drawn_ns: dur_ns, busy_ns: dur_ns, item, name, slice, class, is_unfinished, count: 1 }
+    }
+
     /// One item that is at least as long as a bin: it is drawn by itself.
-    fn is_long(&self, bin_ns: i64) -> bool {
+    pub(crate) fn is_long(&self, bin_ns: i64) -> bool {
         self.count == 1 && self.drawn_ns >= bin_ns
     }
 }
@@ -50,16 +61,16 @@ pub(crate) struct Overview {
 }
 
 impl Overview {
-    /// The overview of `len` items in order that do not overlap; there is none of few.
-    pub(crate) fn of(len: usize, item: impl Fn(usize) -> Item) -> Self {
+    /// The overview of `len` items in order that do not overlap, each with its class and whether it is unfinished; there is
+    /// none of few.
+    pub(crate) fn of(len: usize, item: impl Fn(usize) -> Item, looks: impl Fn(Item) -> (Class, bool)) -> Self {
         if len < MIN_ITEMS || u32::try_from(len).is_err() {
             return Self::default();
         }
         let Some(finest) = finest_level(len, |index| item(index).start_ns) else { return Self::default() };
         let single = |index: usize| {
-            let Item { start_ns, dur_ns, name, slice } = item(index);
-            let slice = slice.map_or(NO_SLICE, |slice| slice.0);
-            Cell { start_ns, drawn_ns: dur_ns, busy_ns: dur_ns, item: index as u32, name, slice, count: 1 }
+            let item = item(index);
+            Cell::of(item, index as u32, looks(item))
         };
         let dur_ns = |index: u32| item(index as usize).dur_ns;
         let mut levels = vec![merged((0..len).map(single), finest, dur_ns)];
@@ -114,7 +125,8 @@ fn merged(cells: impl Iterator<Item = Cell>, level: u8, dur_ns: impl Fn(u32) -> 
                 last.busy_ns = last.busy_ns.saturating_add(cell.busy_ns);
                 last.count += cell.count;
                 if dur_ns(cell.item) > dur_ns(last.item) {
-                    (last.item, last.name, last.slice) = (cell.item, cell.name, cell.slice);
+                    (last.item, last.name) = (cell.item, cell.name);
+                    (last.slice, last.class) = (cell.slice, cell.class);
                 }
             }
             _ => found.push(cell),

@@ -7,6 +7,7 @@
 //! f, g      ████   │  ██████       f in two of them, g in one, f again in two
 //! ```
 
+use crate::class::Classes;
 use crate::items::{Item, Items, Source};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -55,7 +56,7 @@ impl SampledFrames {
                     }),
                 }
             });
-            Items::of(trace, Source::Own(blocks.into()))
+            Items::of(trace, Source::Own(blocks.into()), &Classes::default())
         })
     }
 }

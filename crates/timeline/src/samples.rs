@@ -54,7 +54,7 @@ impl Timeline {
             name: line_of(trace, &trace.stack_samples[at]),
             slice: Some(SliceId::from_index(trace.slices.len() + at)),
         };
-        let items = Items::of(trace, Source::Own((first..end).map(item).collect()));
+        let items = Items::of(trace, Source::Own((first..end).map(item).collect()), &self.classes);
         let mut group = Group::new(format!("{name} · samples"), rank, GroupKind::Track);
         let mut info = self.info(&group.name, RowKind::Samples, rank, 0, items.len());
         info.track = Some(track.0);
@@ -118,6 +118,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tiles::tests::columns;
     use crate::{RowId, details, named_slice};
     use stepscope_base::Span;
     use stepscope_trace::drawn::drawn;
@@ -142,7 +143,7 @@ mod tests {
         let threads = &timeline.groups()[0].groups[0];
         let names: Vec<&str> = threads.groups.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names, ["thread 1", "thread 1 · samples", "thread 2"]);
-        let tiles = timeline.tiles(&trace, &[row], 0, 0, 20).expect("tiles");
+        let tiles = columns(&timeline, &trace, &[row], 0, 0, 20);
         let told: Vec<(f64, f64, &str)> = (0..tiles.start_ns.len())
             .map(|at| (tiles.start_ns[at], tiles.dur_ns[at], tiles.names[tiles.name[at] as usize].as_str()))
             .collect();
@@ -157,7 +158,7 @@ mod tests {
         );
         assert!(tiles.class.iter().all(|class| *class == Class::Python as u8));
         // From afar they are counted, and take no time.
-        let tiles = timeline.tiles(&trace, &[row], 20, 0, 1).expect("tiles");
+        let tiles = columns(&timeline, &trace, &[row], 20, 0, 1);
         assert_eq!((&tiles.count[..], &tiles.busy_ns[..]), (&[4][..], &[0.0][..]));
         assert_eq!(rows(&Timeline::of(&drawn("rank 0 cpu 1 a"))), []);
     }
@@ -171,7 +172,7 @@ mod tests {
         assert_eq!((group.is_open, group.summary), (false, Some(samples.id)));
         assert_eq!([outer.kind, inner.kind], [RowKind::SampledFrames; 2]);
         assert_eq!([(outer.depth, outer.slices), (inner.depth, inner.slices)], [(0, 1), (1, 4)]);
-        let tiles = timeline.tiles(&trace, &[outer.id], 0, 0, 20).expect("tiles");
+        let tiles = columns(&timeline, &trace, &[outer.id], 0, 0, 20);
         assert_eq!(tiles.names, ["main.py(1): main"]);
         assert!(tiles.start_ns.iter().all(|start_ns| *start_ns == 1_000.0));
         assert!(tiles.dur_ns.iter().all(|dur_ns| *dur_ns == 8_000.0));

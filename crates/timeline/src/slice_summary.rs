@@ -42,7 +42,7 @@ impl Timeline {
             id: slice.0,
             name: trace.slice_name(slice).to_string(),
             kind: trace.slices.kind(slice).as_str(),
-            class: self.classes[at],
+            class: self.classes.of_slices[at],
             row,
             rank: trace.rank_of_track(track),
             track: row.map(|row| self.rows[row as usize].info.name.clone()).unwrap_or_default(),

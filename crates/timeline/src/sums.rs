@@ -108,7 +108,7 @@ impl Timeline {
             name: trace.slices.name[slice],
             depth: trace.slices.depth[slice],
             kind: trace.slices.kind[slice],
-            class: self.classes[slice],
+            class: self.classes.of_slices[slice],
         };
         let mut sums = vec![Sum::default(); len];
         for (at, track) in trace.tracks.iter().enumerate() {
@@ -169,7 +169,7 @@ impl Timeline {
         let names = found.len() as u64;
         found.sort_by_key(|(key, sum, _)| (std::cmp::Reverse((sum.self_ns, sum.total_ns)), *key));
         let row = |(key, sum, longest): (usize, &Sum, SliceId)| {
-            let (kind, class) = (trace.slices.kind(longest).as_str(), self.classes[longest.index()]);
+            let (kind, class) = (trace.slices.kind(longest).as_str(), self.classes.of_slices[longest.index()]);
             let name = match by {
                 SumBy::Name => trace.slice_name(longest).to_string(),
                 SumBy::Kind => kind.to_string(),

@@ -7,12 +7,14 @@
 //! items     ▒▒▒    ██████████ ▒▒▒▒ ▪        at least a bin long: an item of its own
 //! ```
 
+mod bytes;
+
 use crate::items::{Item, Items};
 use crate::overview::Cell;
 use crate::row::Content;
 use crate::{RowId, Timeline};
-use stepscope_base::StringId;
-use stepscope_trace::{SliceId, Trace};
+use std::borrow::Cow;
+use stepscope_trace::Trace;
 
 /// Bins of a tile.
 pub const BINS: usize = 512;
@@ -21,12 +23,7 @@ pub const MAX_LEVEL: u8 = 43;
 /// Rows × tiles that may be asked for at once.
 pub const MAX_BLOCKS: usize = 256;
 
-const MAGIC: u32 = 0x314C_5453;
 pub(crate) const NO_SLICE: u32 = u32::MAX;
-const UNFINISHED: u8 = 1;
-const SEVERAL: u8 = 2;
-/// The longest name shown, in characters.
-const NAME_CHARS: usize = 200;
 
 /// Why there are no tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,29 +51,30 @@ impl std::fmt::Display for TileError {
 
 impl std::error::Error for TileError {}
 
-/// Items of some rows in some tiles, in columns.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Tiles {
-    /// Items of each block: all tiles of the first row, then of the second.
-    pub items_of_block: Vec<u32>,
-    /// When each item begins.
-    pub start_ns: Vec<f64>,
-    /// How long it is drawn.
-    pub dur_ns: Vec<f64>,
-    /// How much of that is taken.
-    pub busy_ns: Vec<f64>,
-    /// The slice or the sample behind it, of several the longest; `u32::MAX` without one.
-    pub slice: Vec<u32>,
-    /// Slices that begin in the tile.
-    pub count: Vec<u32>,
-    /// Index of its name.
-    pub name: Vec<u32>,
-    /// Its class.
-    pub class: Vec<u8>,
-    /// 1 unfinished, 2 several.
-    pub flags: Vec<u8>,
-    /// The names.
-    pub names: Vec<String>,
+/// What some rows show in some tiles.
+#[derive(Clone, Debug)]
+pub struct Tiles<'a> {
+    trace: &'a Trace,
+    /// All tiles of the first row, then of the second.
+    blocks: Vec<Block<'a>>,
+}
+
+/// What a row shows in a tile.
+#[derive(Clone, Debug, Default)]
+struct Block<'a> {
+    /// What began before the tile and is drawn by itself; its count is 0.
+    before: Option<Cell>,
+    cells: Cow<'a, [Cell]>,
+}
+
+impl Block<'_> {
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.before.iter().chain(self.cells.iter())
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.before.is_some()) + self.cells.len()
+    }
 }
 
 impl Timeline {
@@ -84,14 +82,14 @@ impl Timeline {
     ///
     /// # Errors
     /// See [`TileError`].
-    pub fn tiles(
-        &self,
-        trace: &Trace,
+    pub fn tiles<'a>(
+        &'a self,
+        trace: &'a Trace,
         rows: &[RowId],
         level: u8,
         first: i64,
         count: usize,
-    ) -> Result<Tiles, TileError> {
+    ) -> Result<Tiles<'a>, TileError> {
         let blocks = rows.len().saturating_mul(count);
         if level > MAX_LEVEL {
             return Err(TileError::NoLevel(level));
@@ -105,80 +103,38 @@ impl Timeline {
         let tile_ns = (BINS as i64) << level;
         let begin =
             |number: i64| number.checked_mul(tile_ns).filter(|begin_ns| begin_ns.checked_add(tile_ns).is_some());
-        // A system gives zeros without writing them: of many names, few are touched.
-        let numbers = vec![0; trace.strings.len()];
-        let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), numbers };
-        // Memory that is not written to costs nothing, and columns that grow are copied.
-        writer.tiles.reserve(blocks * BINS);
-        for row in rows {
-            for offset in 0..count as i64 {
-                let number = first.checked_add(offset).ok_or(TileError::NoTile(first))?;
-                let begin_ns = begin(number).ok_or(TileError::NoTile(number))?;
-                writer.block(*row, begin_ns, level);
-            }
-        }
-        Ok(writer.tiles)
+        let of = |offset: i64| {
+            let number = first.checked_add(offset).ok_or(TileError::NoTile(first))?;
+            begin(number).ok_or(TileError::NoTile(number))
+        };
+        let begins_ns: Vec<i64> = (0..count as i64).map(of).collect::<Result<_, _>>()?;
+        let tiles = rows.iter().flat_map(|row| begins_ns.iter().map(|begin_ns| (*row, *begin_ns)));
+        let blocks = tiles.map(|(row, begin_ns)| self.block(trace, row, begin_ns, 1 << level, level)).collect();
+        Ok(Tiles { trace, blocks })
     }
-}
 
-struct Writer<'a> {
-    timeline: &'a Timeline,
-    trace: &'a Trace,
-    tiles: Tiles,
-    /// Of each name of the trace: its number among the names of the tiles, from 1 on.
-    numbers: Vec<u32>,
-}
-
-impl Writer<'_> {
-    fn block(&mut self, row: RowId, begin_ns: i64, level: u8) {
-        let before = self.tiles.start_ns.len();
-        let (timeline, bin_ns) = (self.timeline, 1_i64 << level);
-        let content = &timeline.rows[row as usize].content;
-        if let Some(items) = content.items(self.trace) {
-            match items.overview.cells(level) {
-                Some(cells) => self.cells(items, cells, begin_ns, bin_ns),
-                None => self.items(items, begin_ns, bin_ns),
-            }
-        }
+    fn block<'a>(&'a self, trace: &'a Trace, row: RowId, begin_ns: i64, bin_ns: i64, level: u8) -> Block<'a> {
+        let content = &self.rows[row as usize].content;
         if let Content::Density(rows) = content {
-            for item in timeline.density(self.trace, rows, begin_ns, bin_ns, BINS) {
-                let (busy_ns, drawn) = (item.dur_ns, Item { dur_ns: bin_ns, ..item });
-                self.put(drawn, busy_ns, 0, 0);
-            }
+            let items = self.density(trace, rows, begin_ns, bin_ns, BINS).into_iter();
+            let cell = |item: Item| Cell { drawn_ns: bin_ns, count: 0, ..self.cell(trace, item) };
+            return Block { before: None, cells: items.map(cell).collect() };
         }
-        self.tiles.items_of_block.push((self.tiles.start_ns.len() - before) as u32);
-    }
-
-    /// What [`Writer::items`] does, where it was done before.
-    fn cells(&mut self, items: &Items, cells: &[Cell], begin_ns: i64, bin_ns: i64) {
-        let (trace, end_ns) = (self.trace, begin_ns + bin_ns * BINS as i64);
-        let first = cells.partition_point(|cell| cell.start_ns < begin_ns);
-        let before = first.checked_sub(1).map(|before| cells[before]);
-        if let Some(cell) = before.filter(|cell| cell.count == 1)
-            && cell.start_ns + cell.drawn_ns > begin_ns
-            && cell.drawn_ns >= bin_ns
-        {
-            self.put(items.get(trace, cell.item as usize), cell.busy_ns, 0, 0);
-        }
-        let last = first + cells[first..].partition_point(|cell| cell.start_ns < end_ns);
-        self.tiles.reserve(last - first);
-        for cell in &cells[first..last] {
-            let slice = (cell.slice != NO_SLICE).then_some(SliceId(cell.slice));
-            let drawn = Item { start_ns: cell.start_ns, dur_ns: cell.drawn_ns, name: cell.name, slice };
-            self.put(drawn, cell.busy_ns, cell.count, if cell.count > 1 { SEVERAL } else { 0 });
+        let Some(items) = content.items(trace) else { return Block::default() };
+        match items.overview.cells(level) {
+            Some(cells) => kept(cells, begin_ns, bin_ns),
+            None => self.made(trace, items, begin_ns, bin_ns),
         }
     }
 
-    fn items(&mut self, items: &Items, begin_ns: i64, bin_ns: i64) {
-        let (trace, end_ns) = (self.trace, begin_ns + bin_ns * BINS as i64);
+    fn made(&self, trace: &Trace, items: &Items, begin_ns: i64, bin_ns: i64) -> Block<'static> {
+        let end_ns = begin_ns + bin_ns * BINS as i64;
         let mut at = items.first_from(trace, 0, begin_ns);
-        // What began before the tile and is not part of an item there.
-        if let Some(item) = at.checked_sub(1).map(|before| items.get(trace, before))
-            && item.end_ns() > begin_ns
-            && item.dur_ns >= bin_ns
-        {
-            self.put(item, item.dur_ns, 0, 0);
-        }
+        // What is part of no item of the tile before.
+        let before = at.checked_sub(1).map(|before| items.get(trace, before));
+        let before = before.filter(|item| item.end_ns() > begin_ns && item.dur_ns >= bin_ns);
+        let before = before.map(|item| Cell { count: 0, ..self.cell(trace, item) });
+        let mut cells = Vec::new();
         while at < items.len() {
             let start_ns = items.get(trace, at).start_ns;
             if start_ns >= end_ns {
@@ -191,116 +147,38 @@ impl Writer<'_> {
             let short_until = if last.dur_ns >= bin_ns { next - 1 } else { next };
             match short_until - at {
                 0 => {}
-                1 => {
-                    let item = items.get(trace, at);
-                    self.put(item, item.dur_ns, 1, 0);
-                }
+                1 => cells.push(self.cell(trace, items.get(trace, at))),
                 count => {
                     let (busy_ns, longest) = items.sum_and_longest(trace, at, short_until);
                     let drawn_ns = items.get(trace, short_until - 1).end_ns() - start_ns;
-                    let group = Item { start_ns, dur_ns: drawn_ns, ..items.get(trace, longest) };
-                    self.put(group, busy_ns, count as u32, SEVERAL);
+                    let longest = self.cell(trace, items.get(trace, longest));
+                    cells.push(Cell { start_ns, drawn_ns, busy_ns, count: count as u32, ..longest });
                 }
             }
             if short_until < next {
-                self.put(last, last.dur_ns, 1, 0);
+                cells.push(self.cell(trace, last));
             }
             at = next;
         }
+        Block { before, cells: cells.into() }
     }
 
-    fn put(&mut self, item: Item, busy_ns: i64, count: u32, flags: u8) {
-        let slice = item.slice.map(|slice| slice.index());
-        let is_unfinished =
-            flags & SEVERAL == 0 && slice.and_then(|slice| self.trace.slices.is_unfinished.get(slice)) == Some(&true);
-        let class = self.timeline.class_of(item);
-        let name = self.number(item.name);
-        self.tiles.start_ns.push(item.start_ns as f64);
-        self.tiles.dur_ns.push(item.dur_ns as f64);
-        self.tiles.busy_ns.push(busy_ns as f64);
-        self.tiles.slice.push(item.slice.map_or(NO_SLICE, |slice| slice.0));
-        self.tiles.count.push(count);
-        self.tiles.name.push(name);
-        self.tiles.class.push(class as u8);
-        self.tiles.flags.push(flags | if is_unfinished { UNFINISHED } else { 0 });
-    }
-
-    /// The number of a name among those of the tiles.
-    fn number(&mut self, name: StringId) -> u32 {
-        let number = &mut self.numbers[name.index()];
-        if *number == 0 {
-            self.tiles.names.push(shortened(self.trace.strings.get(name)));
-            *number = self.tiles.names.len() as u32;
-        }
-        *number - 1
+    /// An item by itself.
+    fn cell(&self, trace: &Trace, item: Item) -> Cell {
+        Cell::of(item, 0, (self.classes.of(item), item.is_unfinished(trace)))
     }
 }
 
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(NAME_CHARS) {
-        Some((at, _)) => format!("{}…", &name[..at]),
-        None => name.to_string(),
-    }
-}
-
-impl Tiles {
-    fn reserve(&mut self, items: usize) {
-        for column in [&mut self.start_ns, &mut self.dur_ns, &mut self.busy_ns] {
-            column.reserve(items);
-        }
-        for column in [&mut self.slice, &mut self.count, &mut self.name] {
-            column.reserve(items);
-        }
-        for column in [&mut self.class, &mut self.flags] {
-            column.reserve(items);
-        }
-    }
-
-    /// The tiles as bytes, in the form that docs/http-api.md describes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let items = self.start_ns.len();
-        let text: usize = self.names.iter().map(String::len).sum();
-        let mut bytes =
-            Vec::with_capacity(64 + items * 40 + self.items_of_block.len() * 4 + self.names.len() * 4 + text);
-        let head = [MAGIC, self.items_of_block.len() as u32, items as u32, self.names.len() as u32];
-        put_words(&mut bytes, &head);
-        put_words(&mut bytes, &self.items_of_block);
-        for column in [&self.start_ns, &self.dur_ns, &self.busy_ns] {
-            put_column(&mut bytes, column, |value| value.to_le_bytes());
-        }
-        for column in [&self.slice, &self.count, &self.name] {
-            put_words(&mut bytes, column);
-        }
-        for column in [&self.class, &self.flags] {
-            bytes.extend_from_slice(column);
-            pad(&mut bytes);
-        }
-        let ends = self.names.iter().scan(0_u32, |end, name| {
-            *end += name.len() as u32;
-            Some(*end)
-        });
-        put_words(&mut bytes, &std::iter::once(0).chain(ends).collect::<Vec<_>>());
-        self.names.iter().for_each(|name| bytes.extend_from_slice(name.as_bytes()));
-        bytes
-    }
-}
-
-fn put_words(bytes: &mut Vec<u8>, words: &[u32]) {
-    put_column(bytes, words, |word| word.to_le_bytes());
-    pad(bytes);
-}
-
-/// Puts many values at once: their room is made first.
-fn put_column<const N: usize, T: Copy>(bytes: &mut Vec<u8>, column: &[T], le_bytes: impl Fn(T) -> [u8; N]) {
-    let begin = bytes.len();
-    bytes.resize(begin + column.len() * N, 0);
-    let places = bytes[begin..].chunks_exact_mut(N);
-    places.zip(column).for_each(|(place, value)| place.copy_from_slice(&le_bytes(*value)));
-}
-
-fn pad(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
+/// What [`Timeline::made`] makes, where it was made before.
+fn kept(cells: &[Cell], begin_ns: i64, bin_ns: i64) -> Block<'_> {
+    let end_ns = begin_ns + bin_ns * BINS as i64;
+    let first = cells.partition_point(|cell| cell.start_ns < begin_ns);
+    let last = first + cells[first..].partition_point(|cell| cell.start_ns < end_ns);
+    let before = first.checked_sub(1).map(|before| cells[before]);
+    let reaches = |cell: &Cell| cell.is_long(bin_ns) && cell.start_ns + cell.drawn_ns > begin_ns;
+    let before = before.filter(reaches).map(|cell| Cell { count: 0, ..cell });
+    Block { before, cells: Cow::Borrowed(&cells[first..last]) }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,14 +1,15 @@
 //! The rows of a trace, put in order.
 
+use crate::class::{Class, Classes};
+use crate::counters;
 use crate::groups::{Group, GroupKind, RowInfo, RowKind};
 use crate::items::{Item, Items, Source};
 use crate::projections::{Projection, projections};
 use crate::row::{Content, Row};
 use crate::strips::{OtherWork, strips};
 use crate::sum_blocks::SumBlocks;
-use crate::{Class, counters};
 use rustc_hash::FxHashMap;
-use stepscope_base::{Span, StringId};
+use stepscope_base::Span;
 use stepscope_trace::{DeviceId, ProcessId, SliceId, SliceKind, StepSource, Trace, TrackId, TrackKind};
 
 /// A row's number; it holds for one timeline.
@@ -26,15 +27,12 @@ pub struct Timeline {
     groups: Vec<Group>,
     span: Span,
     focus: Span,
-    /// Of every slice.
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: Classes,
     /// The row of a track at depth 0, by track; rows of further depths follow it.
     pub(crate) first_row: Vec<Option<RowId>>,
     /// The row of a thread's samples, by track.
     pub(crate) sample_row: Vec<Option<RowId>>,
     pub(crate) sum_blocks: SumBlocks,
-    /// What work of devices that is no slice is called.
-    work: Option<StringId>,
 }
 
 impl Timeline {
@@ -46,22 +44,22 @@ impl Timeline {
     /// The timeline of `trace`, which lacks what devices do beside it.
     pub fn with_work(trace: &Trace, work: Option<&OtherWork>) -> Self {
         let span = trace.span().unwrap_or(Span::new(0, 0));
-        let classes = Class::of_all(trace);
+        let classes = Classes { of_slices: Class::of_all(trace), work: work.map(|work| work.name) };
         let mut timeline = Self {
             rows: Vec::new(),
             groups: Vec::new(),
             span,
             focus: focus(trace).unwrap_or(span),
-            sum_blocks: SumBlocks::of(trace, &classes),
+            sum_blocks: SumBlocks::of(trace, &classes.of_slices),
             classes,
             first_row: vec![None; trace.tracks.len()],
             sample_row: vec![None; trace.tracks.len()],
-            work: work.map(|work| work.name),
         };
         let projected = projections(trace);
         let ranks = trace.ranks();
         // A single rank is never beside others.
-        let mut strips = if ranks.len() > 1 { strips(trace, &timeline.classes, work) } else { FxHashMap::default() };
+        let mut strips =
+            if ranks.len() > 1 { strips(trace, &timeline.classes.of_slices, work) } else { FxHashMap::default() };
         for rank in &ranks {
             let mut group = timeline.rank(trace, *rank, &projected);
             group.is_open = ranks.len() <= OPEN_RANKS;
@@ -95,16 +93,6 @@ impl Timeline {
     pub fn row_of(&self, trace: &Trace, slice: SliceId) -> Option<RowId> {
         let track = trace.slices.track[slice.index()];
         Some(self.first_row[track.index()]? + u32::from(trace.slices.depth[slice.index()]))
-    }
-
-    /// The class of an item.
-    pub(crate) fn class_of(&self, item: Item) -> Class {
-        match item.slice {
-            // What is no slice is a sample.
-            Some(slice) => self.classes.get(slice.index()).copied().unwrap_or(Class::Python),
-            None if self.work == Some(item.name) => Class::Compute,
-            None => Class::Other,
-        }
     }
 
     fn rank(
@@ -154,7 +142,7 @@ impl Timeline {
             let mut track = Group::new(projection.name(), rank, GroupKind::Track);
             track.is_open = projection != Projection::Ops || !projected.contains_key(&(device, Projection::Modules));
             for (depth, items) in rows.iter().enumerate() {
-                let items = Items::of(trace, Source::Own(items.clone().into()));
+                let items = Items::of(trace, Source::Own(items.clone().into()), &self.classes);
                 let info = self.info(projection.name(), RowKind::Projected, rank, depth, items.len());
                 track.rows.push(self.add(info, Content::Items(items)));
             }
@@ -237,7 +225,7 @@ impl Timeline {
             for (depth, ids) in depths.into_iter().enumerate() {
                 let (first, len) = (ids[0].0, ids.len() as u32);
                 let source = if is_flat { Source::Adjacent { first, len } } else { Source::Picked(ids.into()) };
-                let items = Items::of(trace, source);
+                let items = Items::of(trace, source, &self.classes);
                 let mut info = self.info(&group.name, RowKind::Slices, rank, depth, items.len());
                 info.track = Some(track.0);
                 group.rows.push(self.add(info, Content::Items(items)));
@@ -273,7 +261,7 @@ impl Timeline {
                 group.groups.iter().find(|inner| inner.kind == GroupKind::Threads).and_then(|it| it.summary);
             return;
         };
-        let items = Items::of(trace, Source::Own(items.into()));
+        let items = Items::of(trace, Source::Own(items.into()), &self.classes);
         let info = self.info("Devices", RowKind::Projected, group.rank, 0, items.len());
         group.summary = Some(info.id);
         group.rows.push(self.add(info, Content::Items(items)));
@@ -325,6 +313,7 @@ fn focus(trace: &Trace) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tiles::tests::columns;
     use stepscope_trace::drawn::drawn;
 
     fn told(groups: &[Group], indent: usize, lines: &mut Vec<String>) {
@@ -378,7 +367,7 @@ mod tests {
         assert!(many.groups().iter().all(|group| !group.is_open && group.summary.is_some()));
         let [strip] = &many.groups()[3].rows[..] else { panic!("one row") };
         assert_eq!((Some(strip.id), strip.kind, strip.slices), (many.groups()[3].summary, RowKind::Projected, 2));
-        let tiles = many.tiles(&trace, &[strip.id], 0, 0, 1).expect("tiles");
+        let tiles = columns(&many, &trace, &[strip.id], 0, 0, 1);
         assert_eq!(tiles.class[..1], [Class::Compute as u8]);
         assert_eq!(many.groups()[8].rows, []);
         assert_eq!(Timeline::of(&drawn("rank 0 stream 7 CN")).groups()[0].summary, None);

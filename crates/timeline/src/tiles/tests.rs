@@ -5,6 +5,58 @@ use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::{Process, SliceKind, TraceBuilder, Track, TrackKind};
 
+const SEVERAL: u8 = 2;
+
+/// The columns of tiles, read from their bytes as `docs/http-api.md` says.
+#[derive(PartialEq, Debug)]
+pub(crate) struct Columns {
+    pub(crate) items_of_block: Vec<u32>,
+    pub(crate) start_ns: Vec<f64>,
+    pub(crate) dur_ns: Vec<f64>,
+    pub(crate) busy_ns: Vec<f64>,
+    pub(crate) slice: Vec<u32>,
+    pub(crate) count: Vec<u32>,
+    pub(crate) name: Vec<u32>,
+    pub(crate) class: Vec<u8>,
+    pub(crate) flags: Vec<u8>,
+    pub(crate) names: Vec<String>,
+}
+
+/// What `rows` show in the tiles `first..first + count` of `level`.
+pub(crate) fn columns(
+    timeline: &Timeline,
+    trace: &Trace,
+    rows: &[RowId],
+    level: u8,
+    first: i64,
+    count: usize,
+) -> Columns {
+    let bytes = timeline.tiles(trace, rows, level, first, count).expect("tiles").to_bytes();
+    let mut rest = &bytes[..];
+    let mut next = |len: usize| {
+        let (column, behind) = rest.split_at(len.next_multiple_of(8));
+        rest = behind;
+        &column[..len]
+    };
+    let words = |column: &[u8]| -> Vec<u32> {
+        column.chunks(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))).collect()
+    };
+    let floats = |column: &[u8]| -> Vec<f64> {
+        column.chunks(8).map(|float| f64::from_le_bytes(float.try_into().expect("eight bytes"))).collect()
+    };
+    let [magic, blocks, items, names] = words(next(16))[..] else { panic!("four words") };
+    assert_eq!(magic, 0x314C_5453);
+    let [blocks, items, names] = [blocks, items, names].map(|len| len as usize);
+    let items_of_block = words(next(blocks * 4));
+    let [start_ns, dur_ns, busy_ns] = std::array::from_fn(|_| floats(next(items * 8)));
+    let [slice, count, name] = std::array::from_fn(|_| words(next(items * 4)));
+    let [class, flags] = std::array::from_fn(|_| next(items).to_vec());
+    let ends = words(next((names + 1) * 4));
+    let text = |ends: &[u32]| String::from_utf8(rest[ends[0] as usize..ends[1] as usize].to_vec()).expect("UTF-8");
+    let names = ends.windows(2).map(text).collect();
+    Columns { items_of_block, start_ns, dur_ns, busy_ns, slice, count, name, class, flags, names }
+}
+
 fn row(timeline: &Timeline, kind: RowKind) -> RowId {
     timeline.rows.iter().find(|row| row.info.kind == kind).expect("such a row").info.id
 }
@@ -12,7 +64,7 @@ fn row(timeline: &Timeline, kind: RowKind) -> RowId {
 /// Items of one tile of a row: start, duration, time taken, count, name.
 fn summary(trace: &Trace, level: u8, number: i64) -> Vec<(i64, i64, i64, u32, String)> {
     let timeline = Timeline::of(trace);
-    let tiles = timeline.tiles(trace, &[row(&timeline, RowKind::Slices)], level, number, 1).expect("tiles");
+    let tiles = columns(&timeline, trace, &[row(&timeline, RowKind::Slices)], level, number, 1);
     let item = |at: usize| {
         let name = tiles.names[tiles.name[at] as usize].clone();
         (tiles.start_ns[at] as i64, tiles.dur_ns[at] as i64, tiles.busy_ns[at] as i64, tiles.count[at], name)
@@ -50,7 +102,7 @@ fn a_closed_group_shows_how_busy_its_streams_are() {
     let trace = drawn("rank 0 stream 7 CC..\nrank 0 stream 9 .CC.");
     let timeline = Timeline::of(&trace);
     // Bins of 1,024 ns.
-    let tiles = timeline.tiles(&trace, &[row(&timeline, RowKind::Density)], 10, 0, 1).expect("tiles");
+    let tiles = columns(&timeline, &trace, &[row(&timeline, RowKind::Density)], 10, 0, 1);
     // The first stream is busy until 2,000, the second from 1,000 to 3,000.
     assert_eq!(tiles.busy_ns, [(1_024 + 24) / 2, (976 + 1_024) / 2, 952 / 2].map(f64::from));
     assert_eq!(tiles.count, [0, 0, 0]);
@@ -92,6 +144,21 @@ fn bytes_are_as_the_document_says() {
     let ends = classes + 16;
     assert_eq!([word(ends), word(ends + 4), word(ends + 8), word(ends + 12)], [0, 1, 2, 3]);
     assert_eq!(&bytes[ends + 16..], b"ade");
+}
+
+#[test]
+fn tiles_of_rows_are_those_of_each_after_the_other() {
+    let trace = drawn("rank 0 cpu 1 a|b|c.dd|e\nrank 0 cpu 2 .e.fff\nrank 0 cpu 3 gggggg");
+    let timeline = Timeline::of(&trace);
+    let of = |rows: &[RowId]| {
+        let tiles = columns(&timeline, &trace, rows, 2, 0, 3);
+        let item = |at: usize| (tiles.start_ns[at], tiles.slice[at], tiles.names[tiles.name[at] as usize].clone());
+        ((0..tiles.start_ns.len()).map(item).collect::<Vec<_>>(), tiles.items_of_block)
+    };
+    let rows: Vec<RowId> = timeline.rows.iter().map(|row| row.info.id).collect();
+    let (items, blocks): (Vec<_>, Vec<_>) = rows.iter().map(|row| of(&[*row])).unzip();
+    assert!(blocks.iter().filter(|blocks| blocks.iter().sum::<u32>() > 0).count() >= 3, "{blocks:?}");
+    assert_eq!(of(&rows), (items.concat(), blocks.concat()));
 }
 
 prop_compose! {
@@ -148,8 +215,8 @@ proptest! {
             prop_assert!(items.overview.cells(level).is_some_and(|cells| cells.len() <= len / 4));
             let tiles = 1 + timeline.span().end_ns / ((BINS as i64) << level);
             for first in (-1..tiles).step_by(20) {
-                let tiles = timeline.tiles(&trace, &[0], level, first, 20);
-                prop_assert_eq!(tiles, without.tiles(&trace, &[0], level, first, 20));
+                let tiles = columns(&timeline, &trace, &[0], level, first, 20);
+                prop_assert_eq!(tiles, columns(&without, &trace, &[0], level, first, 20));
             }
         }
     }
@@ -168,7 +235,7 @@ proptest! {
         let starts: Vec<i64> = trace.slices.start_ns.clone();
         let (mut count, mut busy_ns) = (0, 0);
         for number in numbers {
-            let tiles = timeline.tiles(&trace, &[0], level, number, 1).expect("tiles");
+            let tiles = columns(&timeline, &trace, &[0], level, number, 1);
             prop_assert!(tiles.start_ns.len() <= 2 * BINS + 1);
             prop_assert!(tiles.start_ns.is_sorted());
             for at in 0..tiles.start_ns.len() {
