@@ -1,6 +1,7 @@
 //! The pages' files, as they were built into the program: packed, and each under a name that changes with its content.
 
 use crate::failure::Failure;
+use crate::packing::takes;
 use axum::http::StatusCode;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -40,24 +41,17 @@ pub(crate) async fn asset(uri: Uri, headers: HeaderMap) -> Response {
         (header::ETAG, asset.etag),
         (header::VARY, "accept-encoding"),
     ];
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if text(header::IF_NONE_MATCH).split(',').any(|known| known.trim() == asset.etag) {
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if known.split(',').any(|known| known.trim() == asset.etag) {
         return (StatusCode::NOT_MODIFIED, about).into_response();
     }
-    if takes_gzip(text(header::ACCEPT_ENCODING)) {
+    if takes(&headers, "gzip") {
         return (about, [(header::CONTENT_ENCODING, "gzip")], asset.packed).into_response();
     }
     let mut bytes = Vec::new();
     // It was packed when the program was built.
     let read = GzDecoder::new(asset.packed).read_to_end(&mut bytes);
     read.map_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response(), |_| (about, bytes).into_response())
-}
-
-fn takes_gzip(accepted: &str) -> bool {
-    accepted.split(',').any(|coding| {
-        let mut words = coding.split(';').map(str::trim);
-        words.next() == Some("gzip") && words.all(|word| word != "q=0")
-    })
 }
 
 #[cfg(test)]
@@ -75,11 +69,5 @@ mod tests {
         }
         let scripts = text.match_indices("<script").map(|(at, _)| text[at..].split('>').next().unwrap_or_default());
         scripts.for_each(|tag| assert!(tag.contains("src="), "{tag}"));
-    }
-
-    #[test]
-    fn packed_files_go_to_who_takes_them() {
-        assert!(takes_gzip("gzip, deflate, br") && takes_gzip("br;q=1, gzip;q=0.5"));
-        assert!(!takes_gzip("") && !takes_gzip("br") && !takes_gzip("gzip;q=0"));
     }
 }

@@ -14,6 +14,7 @@ mod failure;
 mod guard;
 mod loaded_run;
 mod options;
+mod packing;
 mod pool;
 mod query;
 mod routes;

@@ -18,6 +18,7 @@ use crate::app_state::AppState;
 use crate::assets;
 use crate::failure::Failure;
 use crate::guard::{check_token, guard};
+use crate::packing::packed;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -60,7 +61,8 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
             Failure::not_found("there is nothing of this name").hint("docs/http-api.md lists what there is")
         })
         .layer(from_fn_with_state(state.clone(), check_token))
-        .layer(from_fn(timed));
+        .layer(from_fn(timed))
+        .layer(from_fn_with_state(state.clone(), packed));
     Router::new()
         .nest("/api", api)
         .fallback(assets::asset)

@@ -88,6 +88,23 @@ fn a_browser_keeps_tiles_of_a_version() {
 }
 
 #[test]
+fn what_is_there_as_a_whole_is_packed_at_once() {
+    let served = Served::of(inputs()[1].clone());
+    let path = format!("runs/0/tiles?v={}&rows=0&level=9&first=0&count=256", served.ready(0));
+    let token = format!("Authorization: Bearer {}", served.running.token);
+    let taking = |coding: &str| {
+        let headers = ["Host: localhost", &token, &format!("Accept-Encoding: {coding}")];
+        ask(served.running.address, &format!("/api/{path}"), &headers)
+    };
+    let (plain, packed) = (taking("identity"), taking("gzip, br, zstd"));
+    assert_eq!([plain.header("content-encoding"), packed.header("content-encoding")], [None, Some("zstd")]);
+    assert_eq!(packed.header("content-length"), Some(&*packed.body.len().to_string()));
+    assert_eq!(packed.header("etag"), plain.header("etag"));
+    assert_eq!(zstd::decode_all(packed.body.as_slice()).unwrap(), plain.body);
+    assert_eq!(taking("gzip, zstd;q=0").header("content-encoding"), Some("gzip"));
+}
+
+#[test]
 fn look_ups_are_those_of_the_timeline() {
     for input in inputs() {
         let served = Served::of(input.clone());
