@@ -55,7 +55,7 @@ export class Person {
 
   /** What the page asks for here. */
   tiles() {
-    const level = Math.max(Math.floor(Math.log2(this.ns_per_px)), 0);
+    const level = Math.max(Math.round(Math.log2(this.ns_per_px)), 0);
     const tile_ns = BINS * 2 ** level;
     const first = Math.floor(this.start_ns / tile_ns);
     const last = Math.ceil(Math.min(this.start_ns + WIDTH_PX * this.ns_per_px, this.span.end_ns + 1) / tile_ns) - 1;

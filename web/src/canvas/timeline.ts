@@ -162,7 +162,7 @@ export class Timeline {
     this.frame = requestAnimationFrame((now) => this.draw(now));
   };
 
-  /** The level at which a bin is at most a pixel of the device wide. */
+  /** The level at which a bin is about a pixel of the device wide. */
   private get level(): number {
     return levelOf(this.scale.ns_per_px / this.surface.ratio);
   }

@@ -69,9 +69,9 @@ export class Scale {
   }
 }
 
-/** The level at which a bin is at most a pixel wide, and more than half of one. */
+/** The level at which a bin is about a pixel wide: 0.71 to 1.41 of one. */
 export function levelOf(ns_per_px: number): number {
-  return Math.min(Math.max(Math.floor(Math.log2(ns_per_px)), 0), LEVEL_MAX);
+  return Math.min(Math.max(Math.round(Math.log2(ns_per_px)), 0), LEVEL_MAX);
 }
 
 /** The tiles of a level that a window touches: `first` to `last`, both included. Nothing is before the start. */
