@@ -1,13 +1,13 @@
 // The page in a headless Chromium without a GPU: how long it takes to show the timeline of a run that is read, and how
 // long its frames take while somebody moves and zooms.
 
-import { chromium } from "playwright-core";
-
 /** Zooms and moves, as many in as out, so that tiles of many levels are drawn and stretched. */
 const KEYS = ["w", "d", "w", "a", "s", "d", "s", "a"];
 
 /** Opens the timeline, moves, and closes the browser again. A screenshot of the last frame goes to `shot`. */
 export async function frames(url, { executablePath, moves, width = 1500, height = 900, shot }) {
+  // Only now: its memory would be swept while answers of the server are timed.
+  const { chromium } = await import("playwright-core");
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
   try {
     // The page's files and the run are in memory; the browser has nothing of them.

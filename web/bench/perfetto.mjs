@@ -4,7 +4,6 @@
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
 import { memoryOf } from "./served.mjs";
 
 const PAGE = new URL("perfetto_engine.js", import.meta.url);
@@ -26,6 +25,8 @@ export async function perfetto(trace, { dist, executablePath, call, asked, limit
     }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // Only now: its memory would be swept while answers of the server are timed.
+  const { chromium } = await import("playwright-core");
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
   try {
     const page = await browser.newPage();

@@ -60,7 +60,7 @@ try {
   rows.push(["open: until the search answers; CPU", seconds(view.search_ms), seconds(view.cpu_ms), "–"]);
   rows.push(["memory then; at its peak", megabytes(view.memory?.resident), megabytes(view.memory?.peak), "–"]);
   say("one person: tiles, searches, sums");
-  const one = await answers(server, { moves: 300, texts: TEXTS });
+  const one = await answers(server, { moves: 1000, texts: TEXTS });
   rows.push([
     `tiles, server, ${count(one.tiles.here.length)} requests of up to 256`,
     ...p(one.tiles.server),
@@ -102,7 +102,7 @@ console.log(table(rows));
 
 if (values.small) {
   const { server, ...small } = await opened(values.small);
-  const ours = await answers(server, { moves: 300, texts: ["gemm"] }).finally(() => server.stop());
+  const ours = await answers(server, { moves: 1000, texts: ["gemm"] }).finally(() => server.stop());
   const middle = (list) => ms(quantile(list, 0.5));
   const beside = [
     [`the same on ${count(small.slices)} slices, p50`, "Stepscope", "Perfetto's engine in Chromium"],
