@@ -3,12 +3,14 @@
 
 use crate::app_state::AppState;
 use crate::failure::Failure;
+use crate::routes::timing;
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Compressed, fewer bytes do not arrive any sooner.
 const MIN_BYTES: u64 = 1 << 10;
@@ -27,8 +29,10 @@ pub(crate) async fn packed(State(state): State<Arc<AppState>>, request: Request,
         Ok(whole) => whole,
         Err(error) => return Failure::internal(format!("the answer is lost: {error}")).into_response(),
     };
+    let begun = Instant::now();
     match state.pool.quick(move || zstd::bulk::compress(&whole, LEVEL)).await {
         Ok(Ok(packed)) => {
+            head.headers.extend(timing("compression", begun));
             head.headers.remove(header::CONTENT_LENGTH);
             head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("zstd"));
             head.headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -41,10 +45,11 @@ pub(crate) async fn packed(State(state): State<Arc<AppState>>, request: Request,
 
 /// Whether a client takes answers in some coding.
 pub(crate) fn takes(headers: &HeaderMap, coding: &str) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accepted.split(',').any(|accepted| {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|accepted| {
         let mut words = accepted.split(';').map(str::trim);
-        words.next() == Some(coding) && words.all(|word| word != "q=0")
+        let is_none = |word: &str| word.strip_prefix("q=").and_then(|q| q.parse::<f32>().ok()) == Some(0.0);
+        words.next() == Some(coding) && !words.any(is_none)
     })
 }
 
@@ -58,7 +63,7 @@ mod tests {
             takes(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))]), "gzip")
         };
         assert!(takes_gzip("gzip, deflate, br") && takes_gzip("br;q=1, gzip;q=0.5"));
-        assert!(!takes_gzip("") && !takes_gzip("br") && !takes_gzip("gzip;q=0"));
+        assert!(!takes_gzip("") && !takes_gzip("br") && !takes_gzip("gzip;q=0") && !takes_gzip("gzip; q=0.0"));
         assert!(!takes(&HeaderMap::new(), "zstd"));
     }
 }

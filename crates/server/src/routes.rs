@@ -71,13 +71,18 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .with_state(state)
 }
 
-/// Says how long the answer took until it began to be sent; browsers show that beside the request.
+/// Says how long it took to make the answer.
 async fn timed(request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let mut response = next.run(request).await;
-    let spent = format!("server;dur={:.3}", begun.elapsed().as_secs_f64() * 1e3);
-    response.headers_mut().extend(HeaderValue::from_str(&spent).ok().map(|spent| (SERVER_TIMING, spent)));
+    response.headers_mut().extend(timing("server", begun));
     response
+}
+
+/// A header with the time that something took; browsers show it beside the request.
+pub(crate) fn timing(what: &str, begun: Instant) -> Option<(HeaderName, HeaderValue)> {
+    let spent = format!("{what};dur={:.3}", begun.elapsed().as_secs_f64() * 1e3);
+    HeaderValue::from_str(&spent).ok().map(|spent| (SERVER_TIMING, spent))
 }
 
 /// `value` as JSON, laid out where it may take a while.

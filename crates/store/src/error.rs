@@ -155,10 +155,10 @@ fn fault_of(error: &object_store::Error) -> Fault {
         Error::PermissionDenied { .. } => Fault::Denied,
         Error::Unauthenticated { .. } => Fault::Rejected,
         Error::InvalidPath { .. } => Fault::Address,
+        _ if says(&["SlowDown", "429", "503 Service", "ServerBusy", "rateLimitExceeded"]) => Fault::Throttled,
         // What is refused of a listing has no kind of its own.
         _ if says(&["status code: 403"]) => Fault::Denied,
         _ if says(&["status code: 401"]) => Fault::Rejected,
-        _ if says(&["SlowDown", "429", "503 Service", "ServerBusy", "rateLimitExceeded"]) => Fault::Throttled,
         _ => match http_kind(error) {
             Some(HttpErrorKind::Connect) => Fault::Unreachable,
             Some(

@@ -13,8 +13,8 @@ use stepscope_base::StringId;
 
 /// Items from which on a row has an overview.
 const MIN_ITEMS: usize = 1 << 12;
-/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 24 bytes an
-/// item at most, since each has about half the cells of the one before.
+/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take some 24 bytes
+/// an item, since each has about half the cells of the one before.
 const ITEMS_PER_CELL: usize = 4;
 /// Coarser levels are made when they are asked for.
 const MIN_CELLS: usize = 64;

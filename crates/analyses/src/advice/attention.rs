@@ -65,14 +65,16 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], modules: &ModuleConte
     };
     let mut all = backward(&between.iter().collect::<Vec<_>>(), &|op| op.category != MATRIX_PRODUCT);
     all.extend(between.iter().flat_map(|(_, range)| &operators[range.clone()]));
-    let spans = time(&all);
+    let outside = time(&all);
     // Of the scores under a mask half are not computed at all.
     let is_mask = |op: &StepOp| MASKS.contains(&trace.strings.get(op.name));
     let masked: Vec<_> = between.iter().filter(|(_, range)| operators[range.clone()].iter().any(is_mask)).collect();
     let mut products = backward(&masked, &|op| PRODUCTS.contains(&trace.strings.get(op.name)));
     products.extend(masked.iter().flat_map(|(_, range)| [&operators[range.start - 1], &operators[range.end]]));
-    let gain_ns = spans.total_ns() + time(&products).total_ns() / 2;
-    let row = of.row(spans.total_ns())?;
+    let products = time(&products);
+    let (outside_ns, window_ns) = (outside.total_ns(), of.window_ns());
+    of.row(outside_ns)?;
+    let gain_ns = (outside_ns + products.total_ns() / 2).min(window_ns);
     let dur_ns = |at: usize| operators[at].span.duration_ns();
     let (longest, _) = between.iter().max_by_key(|(at, _)| (dur_ns(*at), Reverse(*at)))?;
     let longest = &operators[*longest];
@@ -84,15 +86,15 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], modules: &ModuleConte
             "{} a step (mean of {steps}) a softmax stands between two products{module}: what is done with the scores \
              outside of products takes {} ({}) of {}.",
             counted(of.per_step(count), "time"),
-            format_ns(spans.total_ns()),
-            format_ratio(row.measured_ratio?),
-            format_ns(of.window_ns())
+            format_ns(outside_ns),
+            format_ratio(outside_ns as f64 / window_ns as f64),
+            format_ns(window_ns)
         ),
         count: Some(count),
         gain: Some((gain_ns, GainEstimate::Bound)),
         place: Some(Place::of(trace, longest.slice)),
-        time: spans,
-        ..row
+        time: outside.union(&products),
+        ..of.row(gain_ns)?
     })
 }
 

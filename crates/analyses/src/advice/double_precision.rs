@@ -120,7 +120,7 @@ fn of_loop(facts: &Facts, of: &Loop, operators: &[StepOp], has_shapes: bool) -> 
             quoted(trace.strings.get(longest.name))
         ),
         count: Some(count),
-        gain: Some((saved_ns, GainEstimate::Floor)),
+        gain: (saved_ns > 0).then_some((saved_ns, GainEstimate::Floor)),
         place: Some(Place::of(trace, longest.slice)),
         ..row
     })

@@ -55,10 +55,12 @@ fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let quarter = judged.len() / 4;
     let (first, last) = (&judged[..quarter], &judged[judged.len() - quarter..]);
     let excess_ns: i64 = own_durations.iter().map(|ns| (ns - own_first_ns).max(0)).sum();
-    let row = of.row(excess_ns)?;
-    // What it grew by within the first quarter goes as well.
-    let begin_ns = Line::of(&own_durations).begin_ns.clamp(0, own_first_ns);
-    let gain_ns = own_durations.iter().map(|ns| (ns - begin_ns).max(0)).sum();
+    of.row(excess_ns)?;
+    // What it grew by within the first quarter goes as well, but no step gets shorter than the shortest is.
+    let shortest_ns = own_durations.iter().copied().min()?;
+    let begin_ns = Line::of(&own_durations).begin_ns.clamp(shortest_ns, own_first_ns);
+    let gain_ns = own_durations.iter().map(|ns| (ns - begin_ns).max(0)).sum::<i64>().min(of.window_ns());
+    let row = of.row(gain_ns)?;
     let excess_of_last_ns: i64 = last.iter().map(|step| paces[*step] - first_ns).sum();
     let parts = StepParts::of(trace, of)?;
     let operators = |steps: &[usize]| median(steps.iter().map(|step| parts.operators[*step]));
@@ -144,6 +146,8 @@ fn is_steady(durations: &[i64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::loops::tests::joined;
     use crate::advice::quantities::tests::sample;
     use crate::advice::tests::{check, drawn_us};
@@ -249,9 +253,17 @@ mod tests {
             &grown("."),
             "step.slower",
             &[
-                "4799 of 56400 bound medium: Steps get slower: the median of the last quarter is 2.30 ms, that of the first 2.00 ms (15.0 % more). What grows is the time in no operator, behind `b` (400 µs against 100 µs).",
+                "4400 of 56400 bound medium: Steps get slower: the median of the last quarter is 2.30 ms, that of the first 2.00 ms (15.0 % more). What grows is the time in no operator, behind `b` (400 µs against 100 µs).",
             ],
         );
+    }
+
+    #[test]
+    fn no_step_gets_shorter_than_the_shortest_is() {
+        // The line through steps that grow faster and faster begins below all of them.
+        let rows = advice(&drawn_us(&steps(|more| "c".repeat(more * more)), 100), &Selection::default());
+        let row = rows.iter().find(|row| row.rule.as_str() == "step.slower").expect("they get slower");
+        assert_eq!((row.gain_ns(), row.window_ns), (Some(29_200_000), Some(55_200_000)));
     }
 
     #[test]

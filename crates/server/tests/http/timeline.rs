@@ -100,6 +100,7 @@ fn what_is_there_as_a_whole_is_packed_at_once() {
     assert_eq!([plain.header("content-encoding"), packed.header("content-encoding")], [None, Some("zstd")]);
     assert_eq!(packed.header("content-length"), Some(&*packed.body.len().to_string()));
     assert_eq!(packed.header("etag"), plain.header("etag"));
+    assert!(plain.header("server-timing").is_some_and(|timing| timing.starts_with("server;dur=")));
     assert_eq!(zstd::decode_all(packed.body.as_slice()).unwrap(), plain.body);
     assert_eq!(taking("gzip, zstd;q=0").header("content-encoding"), Some("gzip"));
 }

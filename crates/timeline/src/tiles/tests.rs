@@ -213,7 +213,7 @@ proptest! {
         let kept: Vec<u8> = (0..=MAX_LEVEL).filter(|level| items.overview.cells(*level).is_some()).collect();
         prop_assert!(kept.len() > 2, "{kept:?}");
         for level in kept {
-            prop_assert!(items.overview.cells(level).is_some_and(|cells| cells.len() <= len / 4));
+            prop_assert!(items.overview.cells(level).is_some_and(|cells| cells.len() <= 2 * (len / 4)));
             let tiles = 1 + timeline.span().end_ns / ((BINS as i64) << level);
             for first in (-1..tiles).step_by(20) {
                 let tiles = columns(&timeline, &trace, &[0], level, first, 20);
