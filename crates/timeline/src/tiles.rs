@@ -22,8 +22,6 @@ pub const BINS: usize = 512;
 pub const MAX_LEVEL: u8 = 43;
 /// Rows × tiles that may be asked for at once.
 pub const MAX_BLOCKS: usize = 256;
-/// From this number on, two threads make those of half of the rows each: each looks at memory all over the trace.
-const BLOCKS_OF_A_THREAD: usize = 64;
 
 pub(crate) const NO_SLICE: u32 = u32::MAX;
 
@@ -110,20 +108,8 @@ impl Timeline {
             begin(number).ok_or(TileError::NoTile(number))
         };
         let begins_ns: Vec<i64> = (0..count as i64).map(of).collect::<Result<_, _>>()?;
-        let of_rows = |rows: &[RowId]| -> Vec<Block<'a>> {
-            let tiles = rows.iter().flat_map(|row| begins_ns.iter().map(|begin_ns| (*row, *begin_ns)));
-            tiles.map(|(row, begin_ns)| self.block(trace, row, begin_ns, 1 << level, level)).collect()
-        };
-        if blocks < BLOCKS_OF_A_THREAD {
-            return Ok(Tiles { trace, blocks: of_rows(rows) });
-        }
-        let (upper, lower) = rows.split_at(rows.len() / 2);
-        let blocks = std::thread::scope(|scope| {
-            let beside = scope.spawn(|| of_rows(lower));
-            let mut blocks = of_rows(upper);
-            blocks.extend(beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            blocks
-        });
+        let tiles = rows.iter().flat_map(|row| begins_ns.iter().map(|begin_ns| (*row, *begin_ns)));
+        let blocks = tiles.map(|(row, begin_ns)| self.block(trace, row, begin_ns, 1 << level, level)).collect();
         Ok(Tiles { trace, blocks })
     }
 
