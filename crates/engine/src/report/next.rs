@@ -40,7 +40,7 @@ pub(super) fn next_commands(report: &Report, input: &str, has_stacks: bool) -> V
     }
     if has_stacks {
         let command = format!("stepscope analyze memory_peak {input}{rank}{step} --group-by stack");
-        add(command, "who holds the memory at its peak".into());
+        add(command, "memory at its peak, by stack".into());
     }
     if report.findings.iter().any(|finding| !finding.examples.is_empty()) {
         add(format!("stepscope analyze findings {input}"), "with examples".into());
