@@ -30,7 +30,8 @@
 //! much longer: what is set up there says nothing of a longer job. A rule whose data the input lacks is silent; a finding
 //! counts these rules, since their silence says nothing. Rules that compare ranks judge all ranks of the run, whichever are
 //! asked for, and say nothing of a run of one rank. Communication in which a rank waits for one that such a rule names is
-//! that rule's, and no gain of rules about communication.
+//! that rule's, and no gain of rules about communication. Why a rank is late is said by the rule that names the cause, where
+//! that is most of it, and `rank.slow` has what is left.
 
 mod attention;
 mod barriers;
@@ -176,14 +177,18 @@ columns! {
         priority: Priority => Text,
         /// What there is to gain, and how that is estimated.
         gain: Option<(i64, GainEstimate)>,
+        /// By how much a forecast may be wrong.
+        error_ns: i64,
         /// The time that the change would save, as `gain_estimate` says. Absent when it cannot be estimated.
         gain_ns => Nanoseconds = Advice::gain_ns,
         /// What it would still save if everything that other advice names more exactly about the same time were
         /// gone. Absent when it is not known which time it is about.
         own_gain_ns: Option<i64> => Nanoseconds,
-        /// The least that is gained: 0 of an upper bound; of a forecast and of a lower bound what no other advice is about.
+        /// The least that is gained: 0 of an upper bound; of a forecast and of a lower bound what no other advice is about,
+        /// of a forecast less what it may be wrong by.
         gain_low_ns => Nanoseconds = |row| row.gain_range().map(|(low_ns, _)| low_ns),
-        /// The most that is gained. Absent of a lower bound: how much more it is, is not known.
+        /// The most that is gained, of a forecast with what it may be wrong by. Absent of a lower bound: how much more it
+        /// is, is not known.
         gain_high_ns => Nanoseconds = |row| row.gain_range().and_then(|(_, high_ns)| high_ns),
         /// The gain as a share of `window_ns`.
         gain_ratio => Ratio = Advice::gain_ratio,
@@ -259,7 +264,10 @@ impl Advice {
 
     /// The least and the most that is gained; the most is not known of a lower bound.
     pub fn gain_range(&self) -> Option<(i64, Option<i64>)> {
-        self.gain.map(|(gain_ns, estimate)| estimate.range(gain_ns, self.own_gain_ns))
+        let (low_ns, high_ns) =
+            self.gain.map(|(gain_ns, estimate)| estimate.range(gain_ns, self.own_gain_ns, self.error_ns))?;
+        let all_ns = self.window_ns.unwrap_or(i64::MAX);
+        Some((low_ns, high_ns.map(|high_ns| high_ns.min(all_ns))))
     }
 
     /// What the gain rests on.

@@ -156,6 +156,11 @@ impl WhatIf {
         let ratios = self.gain_ratio.zip(self.replay_error_ratio);
         ratios.is_some_and(|(gain, error)| gain >= 2.0 * error.abs())
     }
+
+    /// What the replay gets wrong without a change.
+    pub(crate) fn error_ns(&self) -> i64 {
+        (self.replayed_ns - self.measured_ns).abs()
+    }
 }
 
 /// Every change, the largest gain first.

@@ -80,11 +80,12 @@ impl GainEstimate {
     }
 
     /// The least and the most that is gained where `gain_ns` is the estimate, of which no other advice is about `own_ns`. A
-    /// forecast is less where other advice is followed first; a lower bound has no most, and an upper bound no least but 0.
-    pub fn range(self, gain_ns: i64, own_ns: Option<i64>) -> (i64, Option<i64>) {
+    /// forecast may be wrong by `error_ns`, and is less where other advice is followed first; a lower bound has no most, and
+    /// an upper bound no least but 0.
+    pub fn range(self, gain_ns: i64, own_ns: Option<i64>, error_ns: i64) -> (i64, Option<i64>) {
         let own_ns = own_ns.map_or(gain_ns, |own_ns| own_ns.min(gain_ns));
         match self {
-            Self::Removal | Self::Replay => (own_ns, Some(gain_ns)),
+            Self::Removal | Self::Replay => ((own_ns - error_ns).max(0), Some(gain_ns + error_ns)),
             Self::Floor => (own_ns, None),
             Self::Bound | Self::Overlap | Self::Roofline | Self::PeakRates | Self::FullDevice => (0, Some(gain_ns)),
         }
@@ -113,23 +114,25 @@ mod tests {
 
     #[test]
     fn a_forecast_is_a_range_and_a_bound_is_open_at_its_other_end() {
-        for (estimate, own_ns, range) in [
-            (Removal, None, (9, Some(9))),
-            (Removal, Some(4), (4, Some(9))),
-            (Replay, Some(12), (9, Some(9))),
-            (Floor, None, (9, None)),
-            (Floor, Some(4), (4, None)),
-            (Bound, None, (0, Some(9))),
-            (Overlap, Some(4), (0, Some(9))),
+        for (estimate, own_ns, error_ns, range) in [
+            (Removal, None, 0, (9, Some(9))),
+            (Removal, Some(4), 0, (4, Some(9))),
+            (Removal, None, 2, (7, Some(11))),
+            (Removal, Some(4), 5, (0, Some(14))),
+            (Replay, Some(12), 0, (9, Some(9))),
+            (Floor, None, 2, (9, None)),
+            (Floor, Some(4), 0, (4, None)),
+            (Bound, None, 2, (0, Some(9))),
+            (Overlap, Some(4), 0, (0, Some(9))),
         ] {
-            assert_eq!(estimate.range(9, own_ns), range, "{estimate:?}, {own_ns:?}");
+            assert_eq!(estimate.range(9, own_ns, error_ns), range, "{estimate:?}, {own_ns:?}");
         }
     }
 
     #[test]
     fn the_method_the_words_and_the_range_say_the_same() {
         for estimate in ALL {
-            let kind = match estimate.range(9, None) {
+            let kind = match estimate.range(9, None, 0) {
                 (9, Some(9)) => ("about", "forecast"),
                 (9, None) => ("at least", "lower bound"),
                 (0, Some(9)) => ("up to", "upper bound"),

@@ -122,8 +122,8 @@ impl AdviceRow {
     }
 }
 
-/// `about 356 ms, 33.9 %`, and `210 ms to 356 ms, 33.9 %` where other advice is about as much of it as can be seen in the
-/// numbers; `at least 210 ms, 20.0 %`; `up to 356 ms, 33.9 % (210 ms its own)`.
+/// `about 356 ms, 33.9 %`, and `210 ms to 356 ms, 33.9 %` where other advice is about as much of it, or it may be wrong by as
+/// much, as can be seen in the numbers; the share is that of the forecast. `at least 210 ms, 20.0 %`; `up to 356 ms, 33.9 % (210 ms its own)`.
 fn gain_says(row: &Advice) -> String {
     let (Some((gain_ns, estimate)), Some((low_ns, high_ns))) = (row.gain, row.gain_range()) else {
         return "gain not known".into();
@@ -137,7 +137,7 @@ fn gain_says(row: &Advice) -> String {
     match high_ns {
         None => format!("{words} {}{}", format_ns(low_ns), share(low_ns)),
         Some(high_ns) if low_ns > 0 && is_part(low_ns, high_ns) => {
-            format!("{} to {}{}", format_ns(low_ns), format_ns(high_ns), share(high_ns))
+            format!("{} to {}{}", format_ns(low_ns), format_ns(high_ns), share(gain_ns))
         }
         Some(high_ns) => {
             let own_ns = row.own_gain_ns.filter(|own_ns| low_ns == 0 && is_part(*own_ns, high_ns));

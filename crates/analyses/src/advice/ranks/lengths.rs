@@ -146,6 +146,7 @@ impl Lengths {
                 format_ratio(ratio),
             ),
             gain: Some((gain_ns, estimate)),
+            error_ns: equal.error_ns(),
             window_ns: Some(window_ns),
             measured_ratio: Some(ratio),
             threshold_ratio: Some(THRESHOLD),

@@ -60,10 +60,8 @@ fn without_all(row: Advice, missing: &[u32]) -> Advice {
 fn row(facts: &JobFacts, slow: &[Late], ranks: &[u32], waiting: &Waiting) -> Result<Option<Advice>, Lacks> {
     let job = facts.job()?;
     let window_ns = job.measured_ns();
-    let Some((gain_ns, estimate)) = job.with_ranks_on_time(ranks).and_then(|on_time| gain(facts, &on_time, waiting))
-    else {
-        return Ok(None);
-    };
+    let Some(on_time) = job.with_ranks_on_time(ranks) else { return Ok(None) };
+    let Some((gain_ns, estimate)) = gain(facts, &on_time, waiting) else { return Ok(None) };
     let gain_ns = gain_ns.min(window_ns);
     let ratio = gain_ns as f64 / window_ns as f64;
     if ratio < THRESHOLD || !wait_least(ranks, waiting) {
@@ -95,6 +93,7 @@ fn row(facts: &JobFacts, slow: &[Late], ranks: &[u32], waiting: &Waiting) -> Res
             worst.steps,
         ),
         gain: Some((gain_ns, estimate)),
+        error_ns: on_time.error_ns(),
         window_ns: Some(window_ns),
         measured_ratio: Some(ratio),
         threshold_ratio: Some(THRESHOLD),
