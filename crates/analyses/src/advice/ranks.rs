@@ -6,6 +6,7 @@
 //! ranks together ─▶ rules across ranks ─▶ rows ─┴▶ less communication in which others are waited for ─▶ advice
 //! ```
 
+mod causes;
 mod facts;
 mod gc;
 mod groups;
@@ -114,15 +115,22 @@ fn judged_together(together: &AnalysisContext<'_>, asked: &Selection, mut all: A
         }
     }
     let own = all.rows.into_iter().filter_map(|row| without_waiting(row, &waits_ns));
-    let own = own.filter_map(|row| without_collections(row, &collections_ns));
-    all.rows = own.chain(rows.into_iter().filter(|row| row.rank.is_none_or(|rank| asked.has_rank(rank)))).collect();
+    let mut own: Vec<Advice> = own.filter_map(|row| without_collections(row, &collections_ns)).collect();
+    // What a rank does that is not asked for is not known: then nothing is taken from what is said of ranks together.
+    let ranks = together.trace.ranks();
+    let is_whole = ranks.iter().all(|rank| asked.has_rank(*rank));
+    let said = |row, own: &mut Vec<Advice>| if is_whole { causes::without_causes(row, own, &ranks) } else { Some(row) };
+    let rows = rows.into_iter().filter_map(|row| said(row, &mut own)).collect::<Vec<Advice>>();
+    all.rows = own
+        .into_iter()
+        .chain(rows.into_iter().filter(|row| row.rank.is_none_or(|rank| asked.has_rank(rank))))
+        .collect();
     all.in_order()
 }
 
-/// A row without the gain that is waiting for others: a rule across ranks has that. Nothing when not enough is left.
-fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice> {
-    let waits_ns = row.rank.and_then(|rank| waits_ns.get(&rank)).copied().unwrap_or(0);
-    let communication = [
+/// Whether waiting for other ranks may be a part of what a row is about.
+fn is_of_communication(row: &Advice) -> bool {
+    let rules = [
         &exposed_comm::RULE,
         &comm_overlap::RULE,
         &late_gathers::RULE,
@@ -130,8 +138,13 @@ fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice>
         &small_buckets::RULE,
         &barriers::RULE,
     ];
-    let is_communication = communication.iter().any(|rule| rule.code == row.rule.as_str());
-    if !is_communication || waits_ns == 0 {
+    rules.iter().any(|rule| rule.code == row.rule.as_str())
+}
+
+/// A row without the gain that is waiting for others: a rule across ranks has that. Nothing when not enough is left.
+fn without_waiting(row: Advice, waits_ns: &BTreeMap<u32, i64>) -> Option<Advice> {
+    let waits_ns = row.rank.and_then(|rank| waits_ns.get(&rank)).copied().unwrap_or(0);
+    if !is_of_communication(&row) || waits_ns == 0 {
         return Some(row);
     }
     let (gain_ns, estimate) = row.gain?;

@@ -188,14 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_always_collects_is_slow() {
+    fn that_a_rank_always_collects_says_why_others_wait_for_it() {
         let trace = job((0..9).map(|step| collects(step, 1, 60)).collect());
         check(&trace, "rank.gc", &[]);
+        check(&trace, "rank.slow", &[]);
         check(
             &trace,
-            "rank.slow",
+            "host.gc",
             &[
-                "4800 of 37608 replay high: The others wait for it: its own part of a step takes 600 µs (12.8 %) longer than that of the middle one of the others, in 8 of 8 steps, from the start. 100.0 % of its lateness is collecting garbage.",
+                "4800 of 37608 replay high: Python collects its garbage once a step (mean of 9), 1.60 ms each time: 14.4 ms (34.0 %) of 42.3 ms. The others wait for it: its own part of a step takes 600 µs (12.8 %) longer than that of the middle one of the others, in 8 of 8 steps, from the start. 100.0 % of its lateness is collecting garbage.",
             ],
         );
     }
