@@ -49,6 +49,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
         // Of gathers it is said what they could run beside.
         own_gain_ns: Some((hideable_ns - late_gathers::hideable_ns(facts, device)).max(0)),
         place: facts.longest_communication(device),
+        time: facts.exposed_communication(device),
         ..row
     })
 }

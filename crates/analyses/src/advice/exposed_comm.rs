@@ -34,6 +34,7 @@ fn judge(facts: &Facts) -> Judged {
             // To hide it costs no less communication.
             own_gain_ns: Some((device.exposed_comm_ns - hideable_ns(facts, device)).max(0)),
             place: facts.longest_communication(device),
+            time: facts.exposed_communication(device),
             ..row
         })
     };

@@ -5,6 +5,9 @@
 //! host.gc            ····███·····███·····   6, all of it its own
 //! host.long_pauses   ····████····████····   8, of which 2 are its own: host.gc says it better
 //! ```
+//!
+//! Of some rows it is known how much of their time is their own and not when that is, such as the communication that could
+//! run beside computing. They have no more than what those before leave of all their time, and leave it to those behind.
 
 use super::{Advice, Priority};
 use std::collections::BTreeMap;
@@ -20,6 +23,7 @@ const LEAST_RATIO: f64 = 0.04;
 /// none. A row about a device competes with those of that device and those of the whole rank.
 pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
     let mut owned: BTreeMap<(Option<u32>, Option<i64>), IntervalSet> = BTreeMap::new();
+    let mut owned_somewhere_ns: BTreeMap<(Option<u32>, Option<i64>), i64> = BTreeMap::new();
     let mut kept = Vec::with_capacity(rows.len());
     for mut row in rows {
         let time = std::mem::take(&mut row.time);
@@ -32,19 +36,28 @@ pub(super) fn with_one_owner(rows: Vec<Advice>) -> Vec<Advice> {
         };
         let rivals = owned.iter().filter(|(of, _)| competes(of));
         let left = rivals.fold(time.clone(), |left, (_, owned)| left.subtract(owned));
-        // Of a row whose time is not known it may be known what is its own.
-        let own_ns = match (time.is_empty(), row.own_gain_ns) {
-            (true, None) => {
-                kept.push(row);
-                continue;
+        if time.is_empty() && row.own_gain_ns.is_none() {
+            kept.push(row);
+            continue;
+        }
+        let of = (row.rank, row.device);
+        // What is known beforehand is a part of it without a place.
+        let part_ns = row.own_gain_ns;
+        let own_ns = match part_ns {
+            Some(part_ns) if time.is_empty() => part_ns,
+            Some(part_ns) => {
+                let left_ns = left.total_ns() - owned_somewhere_ns.get(&of).copied().unwrap_or(0);
+                part_ns.min(left_ns).max(0)
             }
-            (true, Some(own_ns)) => own_ns,
-            (false, _) => gain_ns.min(left.total_ns()),
+            None => gain_ns.min(left.total_ns()),
         };
         let Some(row) = with_own(row, own_ns) else { continue };
-        if !time.is_empty() {
-            let mine = owned.entry((row.rank, row.device)).or_default();
-            *mine = mine.union(&time);
+        match part_ns {
+            Some(_) => *owned_somewhere_ns.entry(of).or_default() += own_ns,
+            None => {
+                let mine = owned.entry(of).or_default();
+                *mine = mine.union(&time);
+            }
         }
         kept.push(row);
     }
@@ -72,6 +85,21 @@ mod tests {
         let gain = Some((time.total_ns(), GainEstimate::Removal));
         let window_ns = Some(100);
         Advice { rule: RuleCode("x"), rank: Some(rank), device, gain, time, window_ns, ..Advice::default() }
+    }
+
+    /// A row that knows how much is its own.
+    fn part(own_ns: i64, cells: &str) -> Advice {
+        Advice { own_gain_ns: Some(own_ns), ..row(0, Some(0), cells) }
+    }
+
+    #[test]
+    fn a_part_without_a_place_is_of_what_is_left() {
+        assert_eq!(own(vec![part(3, "xxxxxx"), part(3, "xxxxxx")]), [Some(3), Some(3)]);
+        let before = || row(0, None, "xxx......");
+        assert_eq!(own(vec![before(), part(5, "xxxxxxxxx"), part(4, "xxxxxxxxx")]), [Some(3), Some(5)], "6 are left");
+        assert_eq!(own(vec![before(), part(3, "xxxx.....")]), [Some(3)], "one is left");
+        // Nobody is kept from time of which it is not known whether it is theirs.
+        assert_eq!(own(vec![part(3, "xxxxxx"), row(0, Some(0), "xxxxxx")]), [Some(3), Some(6)]);
     }
 
     fn own(rows: Vec<Advice>) -> Vec<Option<i64>> {

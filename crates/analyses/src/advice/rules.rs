@@ -71,11 +71,12 @@ pub(super) const RULES: &[Rule] = &[
     tensor_cores::RULE,
     few_blocks::RULE,
     wasted_time::RULE,
+    // What is left of communication, whatever it is for.
+    comm_overlap::RULE,
+    exposed_comm::RULE,
     // These compete with none.
     data_parallel::RULE,
     comm_backend::RULE,
-    comm_overlap::RULE,
-    exposed_comm::RULE,
     low_utilization::RULE,
     profiler_overhead::RULE,
     evaluation::RULE,
