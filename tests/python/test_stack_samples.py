@@ -11,9 +11,9 @@ import pytest
 import runs
 
 LOOP = """
-import json, sys, threading, time, torch
+import json, os, sys, threading, time, torch
 
-spent = {name: 0.0 for name in ("spins", "sleeps", "waits", "yields")}
+spent = {name: 0.0 for name in ("spins", "sleeps", "waits", "yields", "reads")}
 never = threading.Event()
 
 class Work:
@@ -27,6 +27,13 @@ class Work:
 
     def waits(self, until):
         never.wait(max(0.0, until - time.perf_counter()))
+
+    def reads(self, until):
+        here, there = os.pipe()
+        threading.Timer(max(0.0, until - time.perf_counter()), os.write, (there, b"x")).start()
+        os.read(here, 1)
+        os.close(here)
+        os.close(there)
 
     def yields(self, until):
         while time.perf_counter() < until:
@@ -90,6 +97,17 @@ def test_lines_outside_of_operators_have_the_time_that_the_program_measures(tmp_
     rows = runs.analyze("host_lines", run)["results"]
     assert any(row["line"].startswith("train.py(") for row in rows if row["line"])
     assert all(row["line"] for row in rows)
+
+
+def test_waiting_at_a_pipe_is_no_access_to_a_file_and_has_its_advice(tmp_path):
+    run = tmp_path / "run"
+    runs.stepscope("record", "-o", run, "--", *written(tmp_path, LOOP + "train(60, 'reads')\n"))
+    found = lines(run)
+    assert found["Work.reads", "connection"][2] > 10
+    assert ("Work.reads", "file") not in found
+    advice = {row["rule"]: row for row in runs.analyze("advice", run)["results"]}
+    assert advice["host.outside_wait"]["line"].endswith(": Work.reads")
+    assert advice["host.outside_wait"]["priority"] == "high"
 
 
 def test_waiting_for_the_interpreters_lock_is_told_from_waiting_for_others(tmp_path):

@@ -24,8 +24,16 @@ pub(super) const PYTHON: Rule = Rule {
     evidence: "host_lines",
     to_do: "Take this code out of the step: do it once before the loop, every so many steps, in the workers of the \
             `DataLoader`, or with operators on whole tensors.",
-    judge: |facts| judge(facts, &[Doing::Running], "runs Python"),
+    judge: |facts| {
+        let times: &Vec<HostTime> = facts.context.get();
+        let mut samples = times.iter().flat_map(|time| &time.samples);
+        let is_unknown = samples.any(|sample| sample.doing == Doing::Unknown);
+        judge(facts, PYTHON_RUNS, if is_unknown { "runs Python, or waits," } else { "runs Python" })
+    },
 };
+
+/// What a system says that does not tell what threads wait for: then it is known only that it is in this line.
+const PYTHON_RUNS: &[Doing] = &[Doing::Running, Doing::Unknown];
 
 pub(super) const SLEEP: Rule = Rule {
     code: "host.sleep",
@@ -61,7 +69,7 @@ pub(super) const INTERPRETER: Rule = Rule {
     },
 };
 
-const OUTSIDE: &[Doing] = &[Doing::Connection, Doing::Process, Doing::System];
+const OUTSIDE: &[Doing] = &[Doing::File, Doing::Connection, Doing::Process, Doing::System];
 
 pub(super) const OTHERS: Rule = Rule {
     code: "host.outside_wait",
@@ -69,7 +77,7 @@ pub(super) const OTHERS: Rule = Rule {
     disproof: "Steps are as long without the call.",
     evidence: "host_lines",
     to_do: "Do this in a thread or process of its own, before the step needs what it gives.",
-    judge: |facts| judge(facts, OUTSIDE, "waits for a connection, a process or the system"),
+    judge: |facts| judge(facts, OUTSIDE, "waits for a file, a connection, a process or the system"),
 };
 
 fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
@@ -77,6 +85,9 @@ fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
         return Err(Lacks("no samples of Python's stacks: `stepscope record` takes them"));
     }
     let times: &Vec<HostTime> = facts.context.get();
+    if times.iter().all(|time| time.step_count < LEAST_STEPS) {
+        return Err(Lacks("fewer than three complete steps: record more"));
+    }
     Ok(times.iter().filter_map(|time| of_rank(facts, time, doing, how)).collect())
 }
 
@@ -91,19 +102,19 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
     // has a thread of its own where there is a device, waits for operators.
     let is_own = |sample: &StackSample| {
         let innermost = sample.stack.and_then(|stack| trace.stacks.frames(stack).next());
-        let not_own = if sample.doing == Doing::Running { "torch/" } else { "torch/autograd/" };
+        let not_own = if PYTHON_RUNS.contains(&sample.doing) { "torch/" } else { "torch/autograd/" };
         innermost.is_none_or(|line| !trace.strings.get(line).starts_with(not_own))
     };
     let samples: Vec<&StackSample> =
         time.samples.iter().filter(|sample| doing.contains(&sample.doing) && is_own(sample)).collect();
     let samples: Vec<&StackSample> =
         samples.into_iter().filter(|sample| !contains(communicates.spans(), sample.time_ns)).collect();
-    if samples.len() < LEAST_SAMPLES || time.step_count == 0 {
+    if samples.len() < LEAST_SAMPLES {
         return None;
     }
     let mut steps: Vec<usize> = samples.iter().map(|sample| step_of(time, sample)).collect();
     steps.dedup();
-    if steps.len() < LEAST_STEPS.min(time.step_count) {
+    if steps.len() < LEAST_STEPS {
         return None;
     }
     let count = samples.len() as i64;
@@ -125,12 +136,14 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
         part => format!("{} for {} of it", quoted(&line), format_ratio(part)),
     };
     let (spent, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
-    let (error, samples) = (format_ns(2 * time.error_ns(count)), counted(count, "sample"));
+    let error_ns = 2 * time.error_ns(count);
+    let (error, samples) = (format_ns(error_ns), counted(count, "sample"));
     Some(Advice {
         rank: Some(time.rank),
         says: format!("The loop {how} for about {spent} ({ratio}) of {window}, in {at} ({samples}, ± {error})."),
         count: Some(count),
         gain: Some((ns, GainEstimate::Removal)),
+        error_ns,
         line: Some(line),
         time: exposed,
         ..row
@@ -163,17 +176,17 @@ fn step_of(time: &HostTime, sample: &StackSample) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::Selection;
-    use crate::advice::advice;
     use crate::advice::tests::{check, drawn_ms};
+    use crate::advice::{advice, rules_judged};
+    use crate::{AnalysisContext, Selection};
     use stepscope_trace::{Doing, Trace};
 
-    /// Two steps of 20 ms, of which operators take the first `busy`; a sample each ms of the rest.
+    /// Three steps of 20 ms, of which operators take the first `busy`; a sample each ms of the rest.
     fn steps(busy: usize, letter: char) -> Trace {
         let own = 20 - busy;
-        let ops = format!("{}{}", "C".repeat(busy), ".".repeat(own)).repeat(2);
-        let samples = format!("{}{}", ".".repeat(busy), format!("{letter}|").repeat(own)).repeat(2);
-        let steps = format!("{}{}", "0".repeat(20), "1".repeat(20));
+        let ops = format!("{}{}", "C".repeat(busy), ".".repeat(own)).repeat(3);
+        let samples = format!("{}{}", ".".repeat(busy), format!("{letter}|").repeat(own)).repeat(3);
+        let steps = ["0", "1", "2"].map(|step| step.repeat(20)).concat();
         drawn_ms(&format!("rank 0 step {steps}\nrank 0 cpu 1 {ops}\nrank 0 samples 1 {samples}\n"))
     }
 
@@ -187,7 +200,7 @@ mod tests {
             &trace,
             "host.python",
             &[
-                "24000 of 40000 removal high: The loop runs Python for about 24.0 ms (60.0 %) of 40.0 ms, in `f.py(7): f` (24 samples, ± 0 ns).",
+                "36000 of 60000 removal high: The loop runs Python for about 36.0 ms (60.0 %) of 60.0 ms, in `f.py(7): f` (36 samples, ± 0 ns).",
             ],
         );
         check(&steps(19, 'f'), "host.python", &[]);
@@ -214,6 +227,7 @@ mod tests {
     /// What each of the waits is called, and what says so.
     #[test]
     fn each_wait_has_its_rule() {
+        const OUTSIDE: &str = "waits for a file, a connection, a process or the system";
         let waits = [
             (Doing::Lock, "host.lock_wait", "removal", "waits for another thread"),
             (
@@ -222,15 +236,18 @@ mod tests {
                 "bound",
                 "waits for the interpreter's lock, which another thread holds,",
             ),
-            (Doing::Connection, "host.outside_wait", "removal", "waits for a connection, a process or the system"),
-            (Doing::Process, "host.outside_wait", "removal", "waits for a connection, a process or the system"),
-            (Doing::System, "host.outside_wait", "removal", "waits for a connection, a process or the system"),
+            (Doing::File, "host.outside_wait", "removal", OUTSIDE),
+            (Doing::Connection, "host.outside_wait", "removal", OUTSIDE),
+            (Doing::Process, "host.outside_wait", "removal", OUTSIDE),
+            (Doing::System, "host.outside_wait", "removal", OUTSIDE),
+            // Where the system does not say what a thread does, its line is known all the same.
+            (Doing::Unknown, "host.python", "removal", "runs Python, or waits,"),
         ];
         for (doing, rule, method, how) in waits {
             let mut trace = steps(8, 'F');
             trace.stack_samples.iter_mut().for_each(|sample| sample.doing = doing);
             let says = format!(
-                "24000 of 40000 {method} high: The loop {how} for about 24.0 ms (60.0 %) of 40.0 ms, in `f.py(7): f` (24 samples, ± 0 ns)."
+                "36000 of 60000 {method} high: The loop {how} for about 36.0 ms (60.0 %) of 60.0 ms, in `f.py(7): f` (36 samples, ± 0 ns)."
             );
             check(&trace, rule, &[&says]);
             for other in ["host.lock_wait", "host.gil_wait", "host.outside_wait", "host.sleep", "host.python"] {
@@ -245,6 +262,16 @@ mod tests {
     }
 
     #[test]
+    fn of_fewer_than_three_steps_nothing_is_forecast() {
+        let mut trace = steps(8, 'f');
+        trace.steps.truncate(2);
+        check(&trace, "host.python", &[]);
+        let judged = rules_judged(&AnalysisContext::new(&trace, &Selection::default()));
+        let lacks = judged.not_judged.iter().find(|(rule, _)| *rule == "host.python").map(|(_, lacks)| lacks.as_str());
+        assert_eq!(lacks, Some("fewer than three complete steps: record more"));
+    }
+
+    #[test]
     fn what_a_thread_waits_for_is_told_apart() {
         let trace = steps(8, 'F');
         check(&trace, "host.python", &[]);
@@ -252,7 +279,7 @@ mod tests {
             &trace,
             "host.sleep",
             &[
-                "24000 of 40000 removal high: The loop sleeps for about 24.0 ms (60.0 %) of 40.0 ms, in `f.py(7): f` (24 samples, ± 0 ns).",
+                "36000 of 60000 removal high: The loop sleeps for about 36.0 ms (60.0 %) of 60.0 ms, in `f.py(7): f` (36 samples, ± 0 ns).",
             ],
         );
     }

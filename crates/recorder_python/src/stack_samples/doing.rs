@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 use stepscope_recorder::Doing;
@@ -98,12 +99,11 @@ fn doing(line: &str, lock: &Option<Range<usize>>) -> Doing {
             _ => Doing::Lock,
         },
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Doing::Sleep,
-        libc::SYS_read
-        | libc::SYS_write
-        | libc::SYS_pread64
+        libc::SYS_read | libc::SYS_write | libc::SYS_readv | libc::SYS_writev => {
+            address().map_or(Doing::File, waits_for_descriptor)
+        }
+        libc::SYS_pread64
         | libc::SYS_pwrite64
-        | libc::SYS_readv
-        | libc::SYS_writev
         | libc::SYS_fsync
         | libc::SYS_fdatasync
         | libc::SYS_openat
@@ -132,6 +132,23 @@ fn doing(line: &str, lock: &Option<Range<usize>>) -> Doing {
         libc::SYS_wait4 | libc::SYS_waitid => Doing::Process,
         _ => Doing::System,
     }
+}
+
+/// What a thread waits for that reads or writes a descriptor: a file on a disk, or others that write or read its other end.
+/// The name of the descriptor is asked for, and not its state, for which a file system of a network may take long.
+fn waits_for_descriptor(descriptor: usize) -> Doing {
+    let name = std::fs::read_link(format!("/proc/self/fd/{descriptor}"));
+    match name.as_ref().map(|name| name.as_os_str().as_bytes()) {
+        Ok(name) if name.starts_with(b"pipe:") || name.starts_with(b"socket:") => Doing::Connection,
+        // Events, timers, terminals.
+        Ok(name) if name.starts_with(b"anon_inode:") || is_device(name) => Doing::System,
+        _ => Doing::File,
+    }
+}
+
+/// Whether it is no file of memory that many processes share.
+fn is_device(name: &[u8]) -> bool {
+    name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/")
 }
 
 /// Where a thread waits that asks for the interpreter's lock while another one holds it. `tid` is that of such a thread.
