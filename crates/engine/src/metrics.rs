@@ -2,10 +2,11 @@
 //!
 //! A number that the run cannot say is unknown, with the reason: it is never 0.
 
-use crate::{EngineError, Envelope, OpenedRun, Selection, Unit, Values, find_analysis};
+use crate::{EngineError, Envelope, Needs, OpenedRun, Selection, Unit, Values, find_analysis};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use stepscope_analyses::advice::rules_judged;
 use stepscope_base::percentiles::nearest_rank;
 
 /// A number of a run.
@@ -77,19 +78,17 @@ metrics! {
         = |run| run.memory("peak_bytes");
     "reserved_memory" Bytes "the most bytes that PyTorch's allocator held on a device"
         = |run| run.memory("reserved_bytes_max");
-    "advice_high" Count "rows of advice of high priority" = |run| {
-        let advice = run.result("advice")?;
-        Ok(Measured::Whole(texts(&advice, "priority").filter(|priority| *priority == Some("high")).count() as i64))
-    };
+    "advice_high" Count "rows of advice of high priority" = |run| run.of_advice(|advice| {
+        Measured::Whole(texts(advice, "priority").filter(|priority| *priority == Some("high")).count() as i64)
+    });
     "top_gain_ratio" Ratio "the largest gain of any advice, as a share of its window; 0 without advice that has one"
-        = |run| {
-            let advice = run.result("advice")?;
+        = |run| run.of_advice(|advice| {
             let gains = match advice.results.column("gain_ratio").map(|column| &column.values) {
                 Some(Values::Float(gains)) => gains.iter().flatten().copied().fold(0.0, f64::max),
                 _ => 0.0,
             };
-            Ok(Measured::Ratio(gains))
-        };
+            Measured::Ratio(gains)
+        });
     "findings" Count "kinds of findings that make numbers doubtful: suspect or severe"
         = |run| run.findings(&["suspect", "severe"]);
     "findings_severe" Count "kinds of findings that say that data is missing or contradictory"
@@ -97,6 +96,7 @@ metrics! {
 }
 
 const NO_STEPS: &str = "the run has no complete step; label steps with `prof.step()` or `stepscope.step_end()`";
+const NOT_JUDGED: &str = "there are no steps and no work of a device that advice could judge; label steps with `prof.step()` or `stepscope.step_end()`";
 const NO_DEVICE: &str = "no work of a device was recorded";
 const NO_MEMORY: &str = "no memory was recorded";
 const NO_DEVICE_MEMORY: &str = "no memory of a device was recorded";
@@ -140,6 +140,20 @@ impl<'a> Measurements<'a> {
         let result = Rc::new(self.run.analyze(find_analysis(name)?, &Selection::default())?);
         self.results.borrow_mut().insert(name, Rc::clone(&result));
         Ok(result)
+    }
+
+    /// What advice says; where no rule could judge, or neither steps nor devices were there to judge, it says nothing.
+    fn of_advice(&self, of: impl Fn(&Envelope) -> Measured) -> Result<Measured, EngineError> {
+        let advice = self.result("advice")?;
+        if !advice.results.is_empty() {
+            return Ok(of(&advice));
+        }
+        let judged = self.run.with_context(&Selection::default(), Needs::RowsTogether, rules_judged)?;
+        let has_subject = !self.steps()?.is_empty() || self.has_device()?;
+        match judged.rules > 0 && has_subject {
+            true => Ok(of(&advice)),
+            false => Ok(Measured::Unknown(NOT_JUDGED.into())),
+        }
     }
 
     /// The rows of `step_breakdown` that are complete steps.
@@ -272,6 +286,10 @@ mod tests {
         let unknown = |text: &str| Measured::Unknown(text.into());
         let names = ["step_p50", "step_mean", "input_wait_ratio", "idle_ratio", "comm_exposed_ratio", "peak_memory"];
         let [steps, device, memory] = [NO_STEPS, NO_DEVICE, NO_MEMORY].map(unknown);
+        for nothing_to_judge in ["rank 0 cpu 1 aab", "rank 0 step 0011"] {
+            let found = measured(nothing_to_judge, &["advice_high", "top_gain_ratio"]);
+            assert_eq!(found, [unknown(NOT_JUDGED), unknown(NOT_JUDGED)], "{nothing_to_judge}");
+        }
         let expected = [&steps, &steps, &steps, &device, &device, &memory];
         assert_eq!(measured("rank 0 cpu 1 aab", &names).iter().collect::<Vec<_>>(), expected);
         let with_device = "rank 0 step 0011\nrank 0 stream 7 C.C.\nrank 0 hostmemory 1 a..A";
