@@ -92,6 +92,17 @@ fn a_healthy_run_says_so_and_how_many_rules_judged() {
 }
 
 #[test]
+fn an_answer_from_two_steps_says_that_they_are_few() {
+    let few = |steps: &str, cells: &str| report_of(&format!("rank 0 step {steps}\nrank 0 stream 7 {cells}")).verdict;
+    let long = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(1_000)).collect::<String>();
+    let says = "Only two steps were recorded whole: what happens there may be chance. Record ten or more.";
+    let two = few(&long("0000011111"), &long("CCCN|NCCN|N"));
+    assert!(two[0].contains(" to gain.") && two[1] == says, "{two:?}");
+    let three = few(&long("000111222"), &long("CNNCNNCNN"));
+    assert!(three[0].contains(" to gain.") && three[1].starts_with("GPU 0"), "{three:?}");
+}
+
+#[test]
 fn of_a_job_that_is_still_being_recorded_the_verdict_says_so_after_the_answer() {
     let mut trace = drawn("rank 0 step 0011223344\nrank 0 stream 7 CCCCCCCCCC");
     let verdict = |trace: &Trace| report(&OpenedRun::of(trace.clone()), &Selection::default(), "RUN").unwrap().verdict;

@@ -15,6 +15,7 @@ pub(super) fn verdict(report: &Report) -> Vec<String> {
         return vec!["Nothing was recorded: the trace holds no events.".into()];
     }
     let mut sentences: Vec<String> = answer(report).into_iter().collect();
+    sentences.extend(few_steps(report).filter(|_| !sentences.is_empty()));
     if report.findings.iter().any(|finding| finding.code == FindingCode::ProcessRunning.code()) {
         sentences.push("The job is still being recorded: this is what it did so far.".into());
     }
@@ -47,6 +48,18 @@ fn answer(report: &Report) -> Option<String> {
     let is_worth = |row: &&AdviceRow| row.gain_ratio.is_some_and(|ratio| ratio >= WORTH_A_CHANGE);
     let first = report.advice.iter().find(is_worth);
     first.map(|row| row.answer(report.run.ranks.len() > 1)).or_else(|| report.healthy.clone())
+}
+
+/// That what was seen in one step or two may be chance.
+fn few_steps(report: &Report) -> Option<String> {
+    let steps = report.steps.as_ref().filter(|steps| steps.source != "whole")?;
+    let were = match steps.averaged_count() {
+        0 => return None,
+        1 => "Only one step was",
+        2 => "Only two steps were",
+        _ => return None,
+    };
+    Some(format!("{were} recorded whole: what happens there may be chance. Record ten or more."))
 }
 
 fn device_sentence(devices: &[DeviceTime]) -> Option<String> {
