@@ -60,7 +60,7 @@ def input_and_double_precision(job):
         train(model, optimizer, (inputs.double().repeat(8, 1), targets.repeat(8)))
 
 
-@compound((("io.checkpoints", "io.blocking_checkpoint"), ()), (("host.tiny_operators", "compute.loop"), ()))
+@compound((("io.checkpoints", "io.blocking_checkpoint"), ()), (("host.tiny_operators",), ()))
 def checkpoints_and_tiny_operators(job):
     """Each step saves the model, and sums up in a loop over elements."""
     width, count = job.draw.choice([512, 640]), job.draw.randrange(400, 700)

@@ -11,7 +11,7 @@ from .models import Attention, perceptron, samples, train
 from .planted import fault
 
 
-@fault("compute.loop", "host.tiny_operators", names=("aten::mm",))
+@fault("host.tiny_operators", names=("aten::mm",))
 def loop_of_products(job):
     """Matrices are multiplied one by one, not as a batch."""
     count, size = job.draw.randrange(500, 800), job.draw.choice([16, 24, 32])
@@ -82,7 +82,7 @@ def attention_by_hand(job):
         optimizer.step()
 
 
-@fault("compute.unfused", "compute.pointwise", names=("gelu", "aten::mul", "aten::pow"))
+@fault("compute.unfused", names=("gelu", "aten::mul", "aten::pow"))
 def pointwise_chain(job):
     """An activation is written as a chain of element-wise operators."""
     width = job.draw.choice([1024, 1280, 1536])
@@ -134,7 +134,7 @@ def double_precision(job):
         train(model, optimizer, batch)
 
 
-@fault("compute.layout", "compute.copies", names=("aten::copy_", "aten::contiguous", "aten::clone"))
+@fault("compute.copies", names=("aten::copy_", "aten::contiguous", "aten::clone"))
 def layout_transposes(job):
     """Images have their channels last for the norm and first for the convolution, and are copied between the two."""
     channels, side = job.draw.choice([16, 24, 32]), job.draw.choice([40, 48, 56])

@@ -229,7 +229,7 @@ class Slow(torch.utils.data.Dataset):
         return sample
 
 
-@fault("input.main_process", "input.slow_transform", anywhere=True, step_time="mean")
+@fault("input.main_process", anywhere=True, step_time="mean")
 def gpu_no_workers(job):
     """Samples are made by the training process itself."""
     width, rows = 1024, 64

@@ -47,7 +47,7 @@ def python_loop(job):
         assert hits > 0
 
 
-@fault("host.tiny_operators", "compute.loop")
+@fault("host.tiny_operators")
 def tiny_operators(job):
     """A weighted sum is computed element by element with operators."""
     width, count = job.draw.choice([384, 448, 512]), job.draw.randrange(1200, 1800)

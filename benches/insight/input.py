@@ -52,7 +52,7 @@ def few_workers(job):
         train(model, optimizer, batch)
 
 
-@fault("input.main_process", "input.slow_transform", "host.python", names=("augment",))
+@fault("input.main_process", "host.python", names=("augment",))
 def slow_transform(job):
     """Each sample is changed by Python, pixel by pixel."""
     width, pixels = job.draw.choice([256, 384]), job.draw.randrange(6000, 9000)
@@ -110,7 +110,7 @@ def open_storm(job):
         train(model, optimizer, batch)
 
 
-@fault("input.restarted_workers", "input.workers_recreated", anywhere=True, step_time="mean")
+@fault("input.restarted_workers", anywhere=True, step_time="mean")
 def workers_recreated(job):
     """Epochs are short, and each starts its workers anew."""
     width, of_epoch = job.draw.choice([384, 512]), job.draw.choice([4, 5, 6])

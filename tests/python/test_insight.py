@@ -2,6 +2,8 @@
 machine hides."""
 
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,12 @@ SIMULATED = [name for name, job in JOBS.items() if job.is_simulated]
 REAL = ["gc_every_step", "tiny_operators", "optimizer_for_loop", "sleep_in_step", "python_loop", "no_workers"]
 # On a busy machine these are true as well, and may weigh more; tests have one thread.
 OF_THE_MACHINE = ("host.cpu_contention", "host.cpu_steal", "host.cpu_quota", "host.few_threads", "step.tail")
+
+
+def test_the_answers_that_jobs_declare_are_rules_that_there_are():
+    documented = re.findall(r"^\| `([a-z_.0-9]+)` \|", (CHECKOUT / "docs" / "metrics.md").read_text(), re.MULTILINE)
+    declared = {code for job in JOBS.values() for code in (*job.classes, *(job.second[0] if job.second else ()))}
+    assert len(declared) > 50 and declared <= set(documented), declared - set(documented)
 
 
 def advice(run):
@@ -68,3 +76,20 @@ def test_a_fault_of_a_real_job_gains_most(tmp_path, name):
     rows.sort(key=lambda row: -(row["gain_ratio"] or 0))
     found, _ = JOBS[name].found(rows)
     assert found == 1, json.dumps(rows, indent=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["slow_loader_on_a_rank", "skipped_collective"])
+def test_a_fault_of_one_rank_is_named_first_with_the_rank(tmp_path, name):
+    """In the product's own order, without what a busy machine adds. A rank that is late for a reason that a rule names has
+    one row: that rule's."""
+    job = JOBS[name]
+    command = [sys.executable, BENCHES / "insight" / "job.py", name, "--seed", 101, "--steps", job.steps]
+    command += ["--ranks", job.ranks]
+    runs.record(tmp_path / "run", command, cwd=tmp_path, code=1 if job.fails else 0)
+    rows = [row for row in advice(tmp_path / "run") if row["rule"] not in OF_THE_MACHINE]
+    found, _ = job.found(rows)
+    assert found == 1, json.dumps(rows, indent=1)
+    if name == "slow_loader_on_a_rank":
+        assert rows[0]["rule"] == "input.main_process" and "The others wait for it" in rows[0]["says"], rows[0]
+        assert "rank.slow" not in [row["rule"] for row in rows]

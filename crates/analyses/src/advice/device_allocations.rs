@@ -29,7 +29,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     if !facts.trace.slices.kind.iter().any(|kind| kind.is_api_call()) {
-        return Err(Lacks("no calls of a device's API"));
+        return Err(Lacks("no calls of a device's API: record activity of the CPU as well"));
     }
     Ok(loops.iter().filter(|of| of.steps.len() > WARM_UP).filter_map(|of| of_loop(facts, of)).collect())
 }

@@ -36,7 +36,7 @@ fn judge(facts: &Facts) -> Judged {
     facts.devices()?;
     let mut loops = facts.loops()?.iter().filter(|of| of.steps.len() >= WARM_UP + LEAST_STEPS).peekable();
     if loops.peek().is_none() {
-        return Err(Lacks("fewer than fourteen complete steps"));
+        return Err(Lacks("fewer than fourteen complete steps: record more"));
     }
     let of_loop = |of| Loop::devices(of, facts.trace).filter_map(move |device| of_device(facts, of, device));
     Ok(loops.flat_map(of_loop).collect())

@@ -276,7 +276,7 @@ impl<'a> Facts<'a> {
     /// The loops that have enough steps to be judged.
     pub(super) fn loops(&self) -> Result<&[Loop], Lacks> {
         match self.loops.get_or_init(|| loops(self.context, &self.selection)).as_slice() {
-            [] => Err(Lacks("fewer than five complete steps")),
+            [] => Err(Lacks("fewer than five complete steps: record more")),
             loops => Ok(loops),
         }
     }

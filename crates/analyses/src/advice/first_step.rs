@@ -32,7 +32,7 @@ fn judge(facts: &Facts) -> Judged {
     let of_processes = steps.chunk_by(|a, b| (a.rank, a.process) == (b.rank, b.process));
     let long_enough: Vec<&[&Step]> = of_processes.filter(|steps| steps.len() >= LEAST_STEPS).collect();
     if long_enough.is_empty() {
-        return Err(Lacks("fewer than three steps"));
+        return Err(Lacks("fewer than three steps: record more"));
     }
     Ok(long_enough.into_iter().filter_map(|steps| of_process(facts, steps)).collect())
 }

@@ -37,7 +37,7 @@ fn judge(facts: &Facts) -> Judged {
     let pauses: Vec<_> = facts.pauses()?.collect();
     let loops = facts.loops()?;
     if facts.trace.device_events.iter().all(|event| event.launch.is_none()) {
-        return Err(Lacks("no launches of kernels: the calls of the device's API were not recorded"));
+        return Err(Lacks("no launches of kernels: record activity of the CPU as well"));
     }
     let of_device = |(device, pauses): (&TemporalBreakdown, &Pauses)| {
         let of = loops.iter().find(|of| of.rank == device.rank)?;

@@ -37,7 +37,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let mut loops = facts.loops()?.iter().filter(|of| of.steps.len() >= WARM_UP + LEAST_STEPS).peekable();
     if loops.peek().is_none() {
-        return Err(Lacks("fewer than 22 complete steps"));
+        return Err(Lacks("fewer than 22 complete steps: record more"));
     }
     if !facts.trace.counters.iter().any(|counter| facts.trace.strings.get(counter.name) == COUNTERS[1]) {
         return Err(Lacks("no samples of the process's memory, and of what it shares: `stepscope record` takes them"));

@@ -39,7 +39,7 @@ fn with_workers<'a>(facts: &'a Facts) -> Result<impl Iterator<Item = &'a BatchWa
     let has_workers = |waits: &&BatchWaits| waits.makers.iter().any(|row| row.worker.is_some());
     let mut waits = facts.batch_waits()?.iter().filter(has_workers).peekable();
     match waits.peek() {
-        None => Err(Lacks("no workers of a loader are recorded")),
+        None => Err(Lacks("no workers of a loader: `stepscope record` records them")),
         Some(_) => Ok(waits),
     }
 }

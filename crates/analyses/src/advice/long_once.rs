@@ -24,7 +24,7 @@ fn judge(facts: &Facts) -> Judged {
     facts.steps_are_alike()?;
     let loops = facts.loops()?;
     if loops.is_empty() {
-        return Err(Lacks("fewer than five complete steps"));
+        return Err(Lacks("fewer than five complete steps: record more"));
     }
     Ok(loops.iter().filter_map(|of| of_loop(facts, of)).collect())
 }

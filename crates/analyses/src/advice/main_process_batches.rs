@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let waits = facts.batch_waits()?;
     if waits.iter().all(|waits| waits.makers.is_empty()) {
-        return Err(Lacks("nothing says who makes the batches"));
+        return Err(Lacks("nothing says who makes the batches: `stepscope record` has them"));
     }
     let of_rank = |waits: &BatchWaits| (waits.cause() == Some(Cause::NoWorkers)).then(|| advice(facts, waits))?;
     Ok(waits.iter().filter_map(of_rank).collect())

@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let rows: Vec<&MemorySummary> = facts.device_memory()?.collect();
     if rows.iter().all(|row| row.growth_bytes_per_step.is_none()) {
-        return Err(Lacks("fewer than two complete steps"));
+        return Err(Lacks("fewer than two complete steps: record more"));
     }
     let grows = |row: &&MemorySummary| row.growth_bytes_per_step.is_some_and(|bytes| bytes >= LEAST_BYTES);
     Ok(rows.into_iter().filter(grows).filter_map(|row| of_device(facts, row)).collect())

@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let rows: Vec<&MemorySummary> = facts.device_memory()?.collect();
     if rows.iter().all(|row| row.memory_bytes.is_none()) {
-        return Err(Lacks("the size of devices' memory is not known"));
+        return Err(Lacks("the size of devices' memory is not known: `stepscope record` says it"));
     }
     Ok(rows.into_iter().filter_map(of_device).collect())
 }

@@ -26,7 +26,7 @@ fn judge(facts: &Facts) -> Judged {
     let devices = facts.devices()?;
     let rows = copies(facts.trace, facts.of_devices.selection);
     if !rows.is_empty() && rows.iter().all(|row| row.is_pageable.is_none()) {
-        return Err(Lacks("copies do not say whether memory is pinned"));
+        return Err(Lacks("copies do not say whether memory is pinned: record with activity of CUDA"));
     }
     Ok(devices.iter().filter_map(|device| of_device(facts, device, &rows)).collect())
 }

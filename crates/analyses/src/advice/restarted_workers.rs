@@ -36,7 +36,7 @@ fn judge(facts: &Facts) -> Judged {
     let loops = facts.loops()?;
     let batches: &Batches = facts.context.get();
     if batches.batches.iter().all(|batch| batch.fetch.said.worker.is_none()) {
-        return Err(Lacks("no workers of a loader are recorded"));
+        return Err(Lacks("no workers of a loader: `stepscope record` records them"));
     }
     Ok(loops.iter().filter_map(|of| of_loop(facts, of, batches)).collect())
 }

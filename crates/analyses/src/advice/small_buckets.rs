@@ -28,7 +28,7 @@ fn judge(facts: &Facts) -> Judged {
     let reduces = |calls: &&[StepCall]| calls.iter().any(StepCall::reduces_gradients);
     let has_sizes = |calls: &&[StepCall]| calls.iter().any(|call| !call.sizes.is_empty());
     match loops.iter().map(|(_, calls)| *calls).any(|calls| reduces(&calls) && !has_sizes(&calls)) {
-        true => Err(Lacks("no sizes of collectives")),
+        true => Err(Lacks("no sizes of collectives: `stepscope record` and newer versions of PyTorch say them")),
         false => Ok(loops.into_iter().filter_map(|(of, calls)| of_loop(facts, of, calls)).collect()),
     }
 }

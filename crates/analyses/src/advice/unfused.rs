@@ -39,7 +39,7 @@ fn judge(facts: &Facts) -> Judged {
     }
     let rows: Vec<_> = facts.kernels()?.collect();
     if facts.trace.device_events.iter().all(|event| event.op.is_none()) {
-        return Err(Lacks("no kernel is known to belong to an operator"));
+        return Err(Lacks("no kernel is known to belong to an operator: record activity of the CPU as well"));
     }
     Ok(rows.into_iter().filter_map(|(device, work)| of_device(facts, device, work)).collect())
 }
