@@ -227,7 +227,7 @@ finding_codes! {
     UnknownDevice = "analysis.unknown_device", Info,
         "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
     SettingDiffers = "analysis.setting_differs", Suspect,
-        "the compared runs differ in hardware or software: changes may come from that";
+        "the compared runs differ in hardware, software or the size of their batches: changes may come from that";
     RunWithoutSteps = "analysis.run_without_steps", Suspect,
         "one of the compared runs has no complete steps: the whole run counts as one";
     OutsideOfSteps = "analysis.outside_of_steps", Info,

@@ -23,7 +23,9 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let rows: Vec<_> = facts.kernels()?.collect();
     if !rows.iter().any(|(_, work)| work.knows_blocks) {
-        return Err(Lacks("blocks of kernels or multiprocessors of devices are not known: `stepscope record` says them"));
+        return Err(Lacks(
+            "blocks of kernels or multiprocessors of devices are not known: `stepscope record` says them",
+        ));
     }
     let is_suspect = |(device, work): &(&TemporalBreakdown, &KernelWork)| {
         share_of_device(device, work.unfilled_ns, THRESHOLD).is_some()

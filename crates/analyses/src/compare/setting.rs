@@ -1,9 +1,10 @@
 //! On what two runs ran, as far as their recordings say: what changed may come from that.
 
 use super::side::Side;
-use crate::{AnalysisContext, Outcome, temporal_breakdown};
+use crate::{AnalysisContext, Outcome, Selection, temporal_breakdown};
 use std::collections::{BTreeMap, BTreeSet};
-use stepscope_trace::{FindingCode, Findings};
+use stepscope_base::units::format_count;
+use stepscope_trace::{DataflowStage, FindingCode, Findings, SliceId, Trace};
 
 /// A run's settings by name, in the order in which they are told.
 type Settings = BTreeMap<(usize, String), String>;
@@ -26,13 +27,29 @@ fn settings(side: &Side<'_>) -> Settings {
     add(1, "rank", if let [rank] = ranks[..] { rank.to_string() } else { format!("{} ranks", ranks.len()) });
     let sizes: BTreeSet<u32> = trace.processes.iter().filter_map(|process| process.world_size).collect();
     add(2, "world size", sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+    add(3, "batch", samples_of_a_batch(trace, selection));
     for (key, value) in &trace.facts {
         let name = key.rsplit('.').next().unwrap_or(key);
         if name.ends_with("_version") || NAMED.contains(&name) {
-            add(3, name, value.clone());
+            add(4, name, value.clone());
         }
     }
     settings
+}
+
+/// `64 samples`: what most batches of a `DataLoader` have, where it is known who made them.
+fn samples_of_a_batch(trace: &Trace, selection: &Selection) -> String {
+    let rank =
+        |slice: SliceId| trace.processes[trace.tracks[trace.slices.track[slice.index()].index()].process.index()].rank;
+    let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
+    for fetch in trace.dataflow.iter().filter(|said| said.stage == DataflowStage::Fetch) {
+        let Some(count) = fetch.count.filter(|_| selection.has_rank(rank(fetch.slice))) else { continue };
+        *counts.entry(count).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(count, batches)| (*batches, *count));
+    most.map_or_else(String::new, |(count, _)| {
+        format!("{} {}", format_count(count), if count == 1 { "sample" } else { "samples" })
+    })
 }
 
 /// `2 × NVIDIA A100, …`: the devices that did something for what was asked for, or all that are known.
@@ -95,9 +112,9 @@ pub(super) fn findings(a: &Side<'_>, b: &Side<'_>) -> Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CellValue;
+    use crate::batches::tests::with_batches;
     use crate::compare::side::with_sides;
-    use crate::{CellValue, Selection};
-    use stepscope_trace::Trace;
     use stepscope_trace::drawn::drawn;
 
     fn run(rank: u32, gpu: &str, world_size: u32, facts: &[(&str, &str)]) -> Trace {
@@ -106,6 +123,20 @@ mod tests {
         trace.processes[0].world_size = Some(world_size);
         trace.facts = facts.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         trace
+    }
+
+    #[test]
+    fn the_size_of_batches_is_that_of_most_of_them() {
+        let run = |sizes: [i64; 3]| {
+            let mut trace = with_batches("rank 0 step 000111222\nrank 0 label 1 a..b..c..");
+            trace.dataflow.iter_mut().zip(sizes).for_each(|(fetch, size)| fetch.count = Some(size));
+            trace
+        };
+        let (a, b, all) = (run([64, 64, 20]), run([32, 32, 32]), Selection::default());
+        let found = with_sides((&a, &all), (&b, &all), findings);
+        let said: Vec<&String> = found.iter().flat_map(|finding| &finding.examples).collect();
+        assert_eq!(said, ["batch: 64 samples before, 32 samples now"]);
+        assert!(with_sides((&a, &all), (&run([64, 64, 64]), &all), findings).is_empty());
     }
 
     #[test]
