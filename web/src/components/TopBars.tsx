@@ -4,6 +4,7 @@ import { formatCount } from "../format/units";
 import { useAnswer } from "../state/answer";
 import { selection } from "../state/route";
 import { detail, runId } from "../state/runs";
+import { barNames } from "./bar_names";
 import { BarList } from "./charts/BarList";
 import { ErrorNotice, Loading } from "./Notice";
 import { measureWords } from "./vocabulary";
@@ -15,6 +16,14 @@ interface Props {
   /** The column that names a row, and what one without a name is. */
   readonly name: string;
   readonly nameless?: string;
+  /** True where that column has call stacks. */
+  readonly isStack?: boolean;
+  /** True where it has paths, which differ at their ends. */
+  readonly isPath?: boolean;
+  /** A column that stands behind each name where its values differ. */
+  readonly beside?: string | undefined;
+  /** Columns that tell rows apart that are alike without them. */
+  readonly apart?: readonly string[];
   readonly query?: Query;
   /** The part of the run, where it is not the one that was chosen for all pages. */
   readonly part?: Query;
@@ -27,16 +36,13 @@ interface Props {
   readonly linkOf?: (row: Row) => string | undefined;
 }
 
+/** Columns that always have paths. */
+const PATHS: ReadonlySet<string> = new Set(["file", "module"]);
+
 /** Which of how many are drawn, and by what they are ordered. */
 export function topWords(shown: number, all: number, nouns: string, by: string): string {
   if (all === 1) return by.charAt(0).toUpperCase() + by.slice(1);
   return shown < all ? `Top ${shown} of ${formatCount(all)} ${nouns} by ${by}` : `All ${shown} ${nouns} by ${by}`;
-}
-
-/** What bars are called: with their rank, where rows of several ranks stand below each other. */
-export function barNames(rows: readonly Row[], name: string, nameless: string): string[] {
-  const isOfRanks = new Set(rows.map((row) => row.rank)).size > 1;
-  return rows.map((row) => `${row[name] ?? nameless}${isOfRanks ? ` · rank ${row.rank}` : ""}`);
 }
 
 /** The rows with the largest values of a column, as bars. */
@@ -45,6 +51,10 @@ export function TopBars({
   by,
   name,
   nameless = "–",
+  isStack = false,
+  isPath = PATHS.has(name),
+  beside,
+  apart = [],
   query = [],
   part,
   count = 10,
@@ -63,9 +73,10 @@ export function TopBars({
   if (!answer.value) return <Loading />;
   const column = answer.value.columns.find((column) => column.name === by);
   const { results } = answer.value;
-  const names = barNames(results, name, nameless);
+  const names = barNames(results, { column: name, nameless, isStack, beside, apart });
   const bars = results.map((row, at) => ({
-    name: names[at] ?? nameless,
+    name: nameless,
+    ...names[at],
     value: row[by] ?? null,
     href: linkOf?.(row),
   }));
@@ -75,7 +86,7 @@ export function TopBars({
   return (
     <figure>
       <figcaption>{label}</figcaption>
-      <BarList label={label} unit={column.unit} bars={shown} isDevice={isDevice} isPath={name === "file"} />
+      <BarList label={label} unit={column.unit} bars={shown} isDevice={isDevice} isPath={isPath} />
     </figure>
   );
 }

@@ -3,7 +3,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { at, goTo, launch, open, pagesOf, settled } from "./browser";
-import { RUN, TRACE } from "./inputs";
+import { RANKS, RUN, TRACE } from "./inputs";
 import { served } from "./served";
 import { analyze, report, type View } from "./stepscope";
 import { shownColumns } from "./table";
@@ -53,6 +53,19 @@ test("no number is cut, on any page or table", async () => {
     expect([place, await cutNumbers(page)]).toEqual([place, []]);
   }
   await close();
+});
+
+test("bars are called by what operators are grouped by, with the operator behind it", async () => {
+  const server = await served([RANKS]);
+  const { page, close } = await open(browser, at(server.url, "operators?group=module&by=host_total_ns"));
+  await settled(page);
+  const rows = analyze("operators", RANKS, "--group-by", "module", "--sort", "host_total_ns").results.slice(0, 10);
+  expect(new Set(rows.map(({ module }) => module)).size).toBeGreaterThan(1);
+  expect(await page.locator(".bars .bar-name").allTextContents()).toEqual(
+    rows.map(({ module, name }) => `${module ?? "outside of modules"} · ${name}`),
+  );
+  await close();
+  await server.stop();
 });
 
 /** Texts of a table's column that are cut. */

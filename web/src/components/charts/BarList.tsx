@@ -7,6 +7,10 @@ import { Value } from "../Value";
 /** One bar. */
 export interface Bar {
   readonly name: string;
+  /** What tells it from bars of the same name: it stands behind the name, and is not cut for it. */
+  readonly beside?: string;
+  /** All that it is called, where the name is a part of it. */
+  readonly whole?: string;
   readonly value: Cell;
   readonly href?: string | undefined;
 }
@@ -27,9 +31,7 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
     <ol class={isDevice ? "bars device" : "bars"} aria-label={label}>
       {bars.map((bar, at) => (
         <li key={`${at} ${bar.name.slice(0, 200)}`}>
-          <span class={isPath ? "bar-name path" : "bar-name"} title={exactCell("text", bar.name)}>
-            <bdi>{named(bar, isPath)}</bdi>
-          </span>
+          <Name bar={bar} isPath={isPath} />
           <span class="bar-track" aria-hidden="true">
             <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />
           </span>
@@ -42,8 +44,27 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
   );
 }
 
-function named(bar: Bar, isPath: boolean) {
+/** What a bar is called: what is before it gives way to what stands behind its name. */
+function Name({ bar, isPath }: { bar: Bar; isPath: boolean }) {
+  const { beside = "", href } = bar;
   const text = formatCell("text", shortName(bar.name));
-  const name = isPath ? text : <MiddleCut text={text} />;
-  return bar.href ? <a href={bar.href}>{name}</a> : name;
+  const cut = isPath ? text : <MiddleCut text={text} />;
+  const name = <bdi>{href ? <a href={href}>{cut}</a> : cut}</bdi>;
+  const title = exactCell("text", bar.whole ?? bar.name);
+  if (beside === "") {
+    return (
+      <span class={isPath ? "bar-name path" : "bar-name"} title={title}>
+        {name}
+      </span>
+    );
+  }
+  return (
+    <span class="bar-name with-beside" title={title}>
+      <span class={isPath ? "path" : undefined}>{name}</span>
+      <span class="beside">
+        {" · "}
+        <bdi>{formatCell("text", shortName(beside))}</bdi>
+      </span>
+    </span>
+  );
 }

@@ -36,7 +36,15 @@ export default function Kernels() {
         <Choices label="Group by" name="group" value={group} options={GROUPS} />
         <Choices label="Sort by" name="by" value={by} options={METRICS} />
       </div>
-      <TopBars nouns="kernels" analysis="kernels" isDevice={true} by={by} name="name" query={query} />
+      <TopBars
+        nouns="kernels"
+        analysis="kernels"
+        isDevice={true}
+        by={by}
+        name="name"
+        apart={["op", "grid", "block"]}
+        query={query}
+      />
       <Table
         key={group}
         analysis="kernels"

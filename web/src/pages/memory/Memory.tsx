@@ -74,6 +74,8 @@ export default function Memory() {
           nouns={PLURALS[group]}
           by="bytes"
           name="name"
+          isStack={group === "stack"}
+          isPath={group === "module"}
           isDevice={memory.device !== null}
           part={rangeSelection.value}
           query={[...grouped, ...conditions]}

@@ -27,6 +27,13 @@ const GROUPS: Readonly<Record<string, readonly [words: string, column: string]>>
   category: ["category", "category"],
 };
 
+/** What a row is called that has nothing of what rows are grouped by. */
+const NAMELESS: Readonly<Record<string, string>> = {
+  shapes: "shapes not known",
+  stack: "without a call stack",
+  module: "outside of modules",
+};
+
 /** What operators cost on the host and on devices. */
 export default function Operators() {
   const has = detail.value?.has;
@@ -67,7 +74,10 @@ export default function Operators() {
         isDevice={by.startsWith("device")}
         by={by}
         nouns={group === "category" ? "categories" : "operators"}
-        name={group === "category" ? "category" : "name"}
+        name={GROUPS[group]?.[1] ?? "name"}
+        nameless={NAMELESS[group]}
+        isStack={group === "stack"}
+        beside={group === "category" ? undefined : "name"}
         query={query}
       />
       <Table
