@@ -57,7 +57,7 @@ test("a filter is added by its form and taken away by its chip", async () => {
   await page.getByRole("combobox", { name: "Column", exact: true }).selectOption("count");
   await page.getByRole("combobox", { name: "Compared", exact: true }).selectOption("ge");
   await page.getByRole("textbox", { name: "Value" }).fill("100");
-  await page.getByRole("button", { name: "Add" }).click();
+  await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.waitForURL(/where=count%3Age%3A100/);
   await settled(page);
   const often = all.filter((row) => Number(row.count) >= 100);

@@ -35,6 +35,26 @@ test("Ctrl+K goes to a table", async () => {
   await close();
 });
 
+test("all of a bar's name is read with Tab and the arrow keys", async () => {
+  const { page, close } = await viewer.show("kernels");
+  const chart = page.locator("figure", { has: page.locator(".bars") });
+  const whole = await chart.locator(".bar-name").evaluateAll((all) => all.map((name) => (name as HTMLElement).title));
+  const said = () => chart.locator(".pointed").textContent();
+  await page.getByLabel("Sort by").focus();
+  await page.keyboard.press("Tab");
+  await expect.poll(said).toBe(whole[0]);
+  await page.keyboard.press("ArrowDown");
+  await expect.poll(said).toBe(whole[1]);
+  expect(whole[1]?.length).toBeGreaterThan(28);
+  await page.keyboard.press("End");
+  await expect.poll(said).toBe(whole.at(-1));
+  // One stop for all of them: Tab leads behind the chart.
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate(() => document.activeElement?.closest(".bars") === null)).toBe(true);
+  expect(await violations(page)).toEqual([]);
+  await close();
+});
+
 test("a column that is made wider keeps its width", async () => {
   const { page, close } = await viewer.show("kernels");
   const head = page.getByRole("grid", { name: "All kernels" }).locator("th[data-column=name]");

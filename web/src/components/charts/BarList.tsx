@@ -1,8 +1,10 @@
+import { useRef, useState } from "preact/hooks";
 import type { Cell, Unit } from "../../api/types";
 import { exactCell, formatCell } from "../../format/cell";
 import { shortName } from "../../format/names";
 import { MiddleCut } from "../MiddleCut";
 import { Value } from "../Value";
+import { Pointed, usePointed } from "./Pointed";
 
 /** One bar. */
 export interface Bar {
@@ -24,43 +26,89 @@ interface Props {
   readonly isPath?: boolean;
 }
 
-/** Named values as horizontal bars, the longest as wide as there is room. */
+/** Named values as horizontal bars, the longest as wide as there is room. What is cut of a name is read below them. */
 export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) {
+  const pointed = usePointed();
+  const list = useRef<HTMLOListElement>(null);
+  const [active, setActive] = useState(0);
   const most = Math.max(0, ...bars.map((bar) => Number(bar.value ?? 0)));
+  const unlinked = bars.flatMap((bar, at) => (bar.href ? [] : [at]));
+  const first = unlinked.includes(active) ? active : unlinked[0];
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = unlinked.indexOf(active);
+    const moves: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: unlinked.length - 1 };
+    const to = moves[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    list.current?.querySelectorAll<HTMLElement>("[role=button]")[to]?.focus();
+  };
   return (
-    <ol class={isDevice ? "bars device" : "bars"} aria-label={label}>
-      {bars.map((bar, at) => (
-        <li key={`${at} ${bar.name.slice(0, 200)}`}>
-          <Name bar={bar} isPath={isPath} />
-          <span class="bar-track" aria-hidden="true">
-            <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />
-          </span>
-          <span class="number">
-            <Value unit={unit} value={bar.value} />
-          </span>
-        </li>
-      ))}
-    </ol>
+    <>
+      <ol class={isDevice ? "bars device" : "bars"} aria-label={label} ref={list}>
+        {bars.map((bar, at) => {
+          const say = () => {
+            pointed.value = wholeOf(bar);
+          };
+          const onFocus = () => {
+            setActive(at);
+            say();
+          };
+          return (
+            <li key={`${at} ${bar.name.slice(0, 200)}`} onPointerEnter={say}>
+              <Name bar={bar} isPath={isPath} isReached={at === first} onFocus={onFocus} onKeyDown={onKeyDown} />
+              <span class="bar-track" aria-hidden="true">
+                <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />
+              </span>
+              <span class="number">
+                <Value unit={unit} value={bar.value} />
+              </span>
+            </li>
+          );
+        })}
+      </ol>
+      <Pointed words={pointed} hint="Point at a bar, or use Tab and the arrow keys, to read all of its name." />
+    </>
   );
 }
 
+const wholeOf = (bar: Bar): string => exactCell("text", bar.whole ?? bar.name);
+
+interface NameProps {
+  readonly bar: Bar;
+  readonly isPath: boolean;
+  /** True for the one of those without a link that Tab reaches; arrow keys reach the others. */
+  readonly isReached: boolean;
+  readonly onFocus: () => void;
+  readonly onKeyDown: (event: KeyboardEvent) => void;
+}
+
 /** What a bar is called: what is before it gives way to what stands behind its name. */
-function Name({ bar, isPath }: { bar: Bar; isPath: boolean }) {
+function Name({ bar, isPath, isReached, onFocus, onKeyDown }: NameProps) {
   const { beside = "", href } = bar;
   const text = formatCell("text", shortName(bar.name));
   const cut = isPath ? text : <MiddleCut text={text} />;
-  const name = <bdi>{href ? <a href={href}>{cut}</a> : cut}</bdi>;
-  const title = exactCell("text", bar.whole ?? bar.name);
+  const title = wholeOf(bar);
+  const name = href ? (
+    <a href={href} onFocus={onFocus}>
+      {cut}
+    </a>
+  ) : (
+    <span role="button" aria-description={title} tabIndex={isReached ? 0 : -1} onFocus={onFocus} onKeyDown={onKeyDown}>
+      {cut}
+    </span>
+  );
   if (beside === "") {
     return (
       <span class={isPath ? "bar-name path" : "bar-name"} title={title}>
-        {name}
+        <bdi>{name}</bdi>
       </span>
     );
   }
   return (
     <span class="bar-name with-beside" title={title}>
-      <span class={isPath ? "path" : undefined}>{name}</span>
+      <span class={isPath ? "path" : undefined}>
+        <bdi>{name}</bdi>
+      </span>
       <span class="beside">
         {" · "}
         <bdi>{formatCell("text", shortName(beside))}</bdi>
