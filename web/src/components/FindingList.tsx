@@ -1,5 +1,6 @@
 import type { Finding } from "../api/types";
 import { formatCount } from "../format/units";
+import { Words } from "./Words";
 
 /** Findings with what they say, how often, and the first cases. */
 export function FindingList({ findings }: { findings: readonly Finding[] }) {
@@ -7,7 +8,7 @@ export function FindingList({ findings }: { findings: readonly Finding[] }) {
     <ul class="findings">
       {findings.map((finding) => (
         <li key={finding.code} class={finding.severity}>
-          <strong>{finding.severity}</strong> {finding.says}{" "}
+          <strong>{finding.severity}</strong> <Words text={finding.says} />{" "}
           <span class="dim">
             <code>{finding.code}</code> × {formatCount(finding.count)}
           </span>

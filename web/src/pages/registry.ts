@@ -63,7 +63,7 @@ export const PAGES: readonly PageInfo[] = [
     missing: ({ has }) =>
       has.modules
         ? null
-        : "No calls of modules were recorded: `stepscope record` does, without --no-modules; torch.profiler with with_stack=True.",
+        : "No calls of modules were recorded: `stepscope record` does, without `--no-modules`; torch.profiler with `with_stack=True`.",
     load: () => import("./modules/Modules"),
   },
   {
@@ -87,7 +87,7 @@ export const PAGES: readonly PageInfo[] = [
     missing: ({ has }) =>
       has.memory
         ? null
-        : "No memory was recorded: `stepscope record --memory` records allocations and frees; torch.profiler with profile_memory=True.",
+        : "No memory was recorded: `stepscope record --memory` records allocations and frees; torch.profiler with `profile_memory=True`.",
     load: () => import("./memory/Memory"),
   },
   {
@@ -117,7 +117,7 @@ export const PAGES: readonly PageInfo[] = [
     missing: ({ has }) =>
       has.source
         ? null
-        : "No call stacks were recorded: `stepscope record` samples them, without --no-stack-samples, and records those of operators with --stacks; torch.profiler does with_stack=True.",
+        : "No call stacks were recorded: `stepscope record` samples them, without `--no-stack-samples`, and records those of operators with `--stacks`; torch.profiler does `with_stack=True`.",
     load: () => import("./source/Source"),
   },
   {

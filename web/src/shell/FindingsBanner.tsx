@@ -1,6 +1,7 @@
 import { runPath } from "../api/paths";
 import type { Envelope } from "../api/types";
 import { FindingList } from "../components/FindingList";
+import { Words } from "../components/Words";
 import { useAnswer } from "../state/answer";
 import { detail, runId } from "../state/runs";
 
@@ -13,8 +14,14 @@ export function FindingsBanner() {
     const { what, hint } = answer.error;
     return (
       <details class="banner suspect">
-        <summary>Findings are not known: {what}</summary>
-        {hint && <p>{hint}</p>}
+        <summary>
+          Findings are not known: <Words text={what} />
+        </summary>
+        {hint && (
+          <p>
+            <Words text={hint} />
+          </p>
+        )}
       </details>
     );
   }

@@ -30,6 +30,18 @@ describe.each(INPUTS)("%s", (input) => {
     await close();
   });
 
+  test("code in sentences is set as code, without its backquotes", async () => {
+    const { page, close } = await open(browser, server.url);
+    await settled(page);
+    const names = await page.locator("nav a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    for (const name of [...names, "#operators?group=shapes", "#operators?group=stack", "#operators?group=module"]) {
+      await goTo(page, (name ?? "").slice(1));
+      const lines = (await page.locator("main").allInnerTexts()).flatMap((text) => text.split("\n"));
+      expect([name, lines.filter((line) => line.includes("`"))]).toEqual([name, []]);
+    }
+    await close();
+  });
+
   test.each([
     ["400 pixels wide", { viewport: { width: 400, height: 800 } }],
     ["at 200 % zoom", { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }],

@@ -7,8 +7,9 @@ import { Pointed, usePointed } from "../../components/charts/Pointed";
 import { useWidth } from "../../components/charts/width";
 import { Definition } from "../../components/Definition";
 import { timelineSearch } from "../../components/links";
-import { ErrorNotice, Loading } from "../../components/Notice";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
+import { Words } from "../../components/Words";
 import { formatCell } from "../../format/cell";
 import { clipped } from "../../format/printable";
 import { formatBytesPerS, formatCount, formatLarge, formatPlain, formatRatio } from "../../format/units";
@@ -34,6 +35,10 @@ const GROUPS = [
   ["module", "operator and module"],
   ["category", "category"],
 ] as const;
+
+/** Why there are no points, and what would record them. */
+const NO_SHAPES =
+  "Which operations operators do is not known. The shapes of their inputs say it: `stepscope record --shapes` records them, and torch.profiler with `record_shapes=True`.";
 
 /** Points that are drawn: those with the most device time. */
 const DRAWN = 200;
@@ -81,10 +86,9 @@ export function Roofline({ devices }: { devices: readonly Row[] }) {
         {points.length > 0 && device ? (
           <Picture points={points} device={device} />
         ) : (
-          <p class="notice empty">
-            Which operations operators do is not known: their input shapes say it, which `stepscope record --shapes`
-            records, and torch.profiler with record_shapes=True.
-          </p>
+          <Empty>
+            <Words text={NO_SHAPES} />
+          </Empty>
         )}
       </section>
       <Table

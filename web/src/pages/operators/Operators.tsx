@@ -56,17 +56,17 @@ export default function Operators() {
       </div>
       {group === "shapes" && has?.shapes === false && (
         <Empty>
-          <Words text="No shapes were recorded: record_shapes=True or `stepscope record --shapes` records them." />
+          <Words text="No shapes were recorded: `stepscope record --shapes` records them, and torch.profiler with `record_shapes=True`." />
         </Empty>
       )}
       {group === "stack" && has?.stacks === false && (
         <Empty>
-          <Words text="No stacks were recorded: with_stack=True or `stepscope record --stacks` records them." />
+          <Words text="No stacks were recorded: `stepscope record --stacks` records them, and torch.profiler with `with_stack=True`." />
         </Empty>
       )}
       {group === "module" && has?.modules === false && (
         <Empty>
-          <Words text="No modules were recorded: `stepscope record` records them without --no-modules." />
+          <Words text="No modules were recorded: `stepscope record` records them, without `--no-modules`." />
         </Empty>
       )}
       <TopBars
