@@ -2,6 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { formatCount } from "../../src/format/units";
 import { at, goTo, launch, open, pagesOf, settled } from "./browser";
 import { RANKS, RUN, TRACE } from "./inputs";
 import { served } from "./served";
@@ -66,6 +67,46 @@ test("bars are called by what operators are grouped by, with the operator behind
   );
   await close();
   await server.stop();
+});
+
+test("on paper a table has its first rows without scrolling, and says how many are left out", async () => {
+  const { page, close } = await open(browser, at(trace.url, "operators?group=shapes"));
+  await settled(page);
+  const section = page.getByRole("region", { name: "All operators" });
+  const rows = () => section.locator("tr[data-row]").count();
+  const all = analyze("operators", TRACE, "--group-by", "shapes").results.length;
+  expect(all).toBeGreaterThan(30);
+  const onScreen = await rows();
+  await page.emulateMedia({ media: "print" });
+  await expect.poll(rows).toBe(Math.min(all, 200));
+  expect(await section.locator("td", { hasText: "…" }).count()).toBe(0);
+  expect(await section.locator(".left-out").allTextContents()).toEqual(
+    all > 200 ? [`The first 200 rows are printed; ${formatCount(all - 200)} are left out.`] : [],
+  );
+  const scroll = section.locator(".table-scroll");
+  expect(await scroll.evaluate((box) => box.scrollHeight - box.clientHeight)).toBe(0);
+  // The width of A4 between its margins.
+  await page.setViewportSize({ width: 718, height: 1000 });
+  expect(await scroll.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0);
+  await page.emulateMedia({ media: null });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await expect.poll(rows).toBe(onScreen);
+  await close();
+});
+
+test("the browser's own printing has the same rows", async () => {
+  const { page, close } = await open(browser, at(trace.url, "operators"));
+  await settled(page);
+  const all = analyze("operators", TRACE).results.length;
+  const printed = await page.evaluate(async () => {
+    dispatchEvent(new Event("beforeprint"));
+    await null;
+    const rows = document.querySelectorAll(".table-scroll tr[data-row]").length;
+    dispatchEvent(new Event("afterprint"));
+    return rows;
+  });
+  expect(printed).toBe(Math.min(all, 200));
+  await close();
 });
 
 /** Texts of a table's column that are cut. */

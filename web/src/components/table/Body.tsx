@@ -2,9 +2,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Cell, Column, Row } from "../../api/types";
 import { exactCell, plainCell, shortCell } from "../../format/cell";
+import { formatCount } from "../../format/units";
+import { isPrinting } from "../../state/printing";
 import { useWidth } from "../charts/width";
 import { copyText } from "../clipboard";
 import { MiddleCut } from "../MiddleCut";
+import { PAGE_ROWS } from "./rows";
 import { remPx } from "./text_width";
 import { useVirtual } from "./virtual";
 import { inRoom, type Widths } from "./widths";
@@ -12,6 +15,8 @@ import { type Called, cellWords, hasSentences, isSum, kindWords } from "./words"
 
 /** Height of a row, as in styles/table.css. */
 const ROW_PX = 28;
+/** Rows on paper: as many as are here at once, since paper does not wait for others. */
+const PRINTED = PAGE_ROWS;
 
 /** Where rows come from. */
 export interface RowSource {
@@ -43,8 +48,10 @@ export function Body(props: Props) {
   const given = inRoom(widths, room / remPx());
   const virtual = useVirtual(scroller, count, ROW_PX);
   const [active, setActive] = useState(0);
-  const items = virtual.getVirtualItems();
-  const [first, last] = [items[0], items[items.length - 1]];
+  const onPaper = isPrinting.value;
+  const seen = virtual.getVirtualItems();
+  const items = onPaper ? printedRows(count) : seen;
+  const [first, last] = [seen[0], seen[seen.length - 1]];
   const [from, to] = [first?.index, last?.index];
   useEffect(() => {
     if (from !== undefined && to !== undefined) store.want(from, to);
@@ -80,27 +87,29 @@ export function Body(props: Props) {
     event.preventDefault();
   };
 
+  const left = onPaper ? count - items.length : 0;
   const textOf = (column: Column, row: Row) =>
     isVerbatim ? shortCell(column.unit, row[column.name]) : cellWords(column, row, columns, words);
   const padding = (px: number, key: string) =>
-    px > 0 && (
+    px > 0 &&
+    !onPaper && (
       <tr key={key} role="presentation" aria-hidden="true">
         <td role="presentation" colSpan={columns.length} class="room" style={{ height: `${px}px` }} />
       </tr>
     );
   return (
-    <div class="table-scroll" ref={scroller} style={{ maxHeight: `${(height + 1) * ROW_PX + 16}px` }}>
+    <div class="table-scroll" ref={scroller} style={{ "--most-height": `${(height + 1) * ROW_PX + 16}px` }}>
       <table
         role="grid"
         aria-label={label}
         aria-rowcount={count + 1}
         aria-colcount={columns.length}
-        style={{ minWidth: `${widths.sum}rem` }}
+        style={{ "--least-width": `${widths.sum}rem` }}
         onKeyDown={onKeyDown}
       >
         <colgroup>
           {columns.map((column, at) => (
-            <col key={column.name} style={{ width: `${given[at]}rem` }} />
+            <col key={column.name} style={{ "--given-width": `${given[at]}rem` }} />
           ))}
           {widths.isChosen && <col />}
         </colgroup>
@@ -135,9 +144,17 @@ export function Body(props: Props) {
           {padding(virtual.getTotalSize() - (last?.end ?? 0), "below")}
         </tbody>
       </table>
+      {left > 0 && (
+        <p class="left-out">
+          The first {formatCount(items.length)} rows are printed; {formatCount(left)} are left out.
+        </p>
+      )}
     </div>
   );
 }
+
+/** The rows on paper. */
+const printedRows = (count: number) => Array.from({ length: Math.min(count, PRINTED) }, (_, index) => ({ index }));
 
 /** What hovering over a cell says: every digit, and of a text all of it. */
 function titleOf(column: Column, value: Cell | undefined, isVerbatim: boolean): string {
