@@ -4,7 +4,7 @@ import { hrefOf } from "../state/route";
 import { Definition } from "./Definition";
 import { Diff } from "./Diff";
 import { Gain } from "./Gain";
-import { evidencePage, timelineAt } from "./links";
+import { evidencePage, timelineOfAdvice } from "./links";
 import { analysisTitle } from "./vocabulary";
 import { Words } from "./Words";
 
@@ -41,15 +41,19 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
               {row.evidence === "roofline" && (
                 <a href={hrefOf("tables", { analysis: "roofline", group: "shapes" })}>By shape</a>
               )}
-              {row.start_ns !== null && (
-                <a href={timelineAt({ rank: row.rank, start_ns: row.start_ns, name: row.slice })}>On the timeline</a>
-              )}
+              <OnTimeline row={row} />
             </p>
           </li>
         ))}
       </ul>
     </section>
   );
+}
+
+/** The place that advice is about. */
+export function OnTimeline({ row }: { row: Advice }) {
+  const href = timelineOfAdvice(row);
+  return href && <a href={href}>On the timeline</a>;
 }
 
 const timesWords = (times: number): string => (times === 1 ? "once" : `${formatCount(times)} times`);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { RunDetail } from "../api/types";
 import { setParams } from "../state/route";
 import { detail } from "../state/runs";
-import { evidencePage, timelineAt } from "./links";
+import { evidencePage, timelineAt, timelineOfAdvice, timelineOver } from "./links";
 
 test("an analysis is shown on the page that is about it, else as a table", () => {
   const pages = ["operators", "memory_peak", "memory_summary", "io_files", "step_breakdown", "constructor"];
@@ -25,4 +25,26 @@ test("a link to a slice leads to the timeline of its rank, where it shows one", 
   detail.value = { shows_all: false } as RunDetail;
   expect(timelineAt(slice)).toBe("#timeline?rank=1&at=5&at-rank=1&at-name=mm");
   expect(timelineAt({ start_ns: 5 })).toBe("#timeline?rank=3&at=5");
+});
+
+test("a link to a stretch of time has a window of which the stretch is half, however short it is", () => {
+  Object.assign(globalThis, { history: { pushState: () => {} } });
+  setParams({ rank: null });
+  detail.value = { shows_all: true } as RunDetail;
+  const gap = { rank: 1, start_ns: 1_000n, length_ns: 40n };
+  expect(timelineOver(gap)).toBe("#timeline?view=980-1060&range=1000-1040");
+  detail.value = { shows_all: false } as RunDetail;
+  expect(timelineOver(gap)).toBe("#timeline?rank=1&view=980-1060&range=1000-1040");
+  // A moment has no length that could fill anything.
+  expect(timelineOver({ ...gap, length_ns: 0 })).toBe("#timeline?rank=1&at=1000&at-rank=1");
+});
+
+test("a link of advice shows its slice, else as much as a step is long", () => {
+  const span = { start_ns: 0, end_ns: 8_000 };
+  detail.value = { shows_all: true, span, steps: { count: 40 } } as unknown as RunDetail;
+  expect(timelineOfAdvice({ rank: 0, start_ns: 400, slice: "mm" })).toBe("#timeline?at=400&at-rank=0&at-name=mm");
+  expect(timelineOfAdvice({ rank: 0, start_ns: 400, slice: null })).toBe("#timeline?view=300-700");
+  expect(timelineOfAdvice({ rank: 0, start_ns: null, slice: null })).toBe(null);
+  detail.value = { shows_all: true, span, steps: { count: 0 } } as unknown as RunDetail;
+  expect(timelineOfAdvice({ rank: 0, start_ns: 400, slice: null })).toBe("#timeline?view=200-1000");
 });

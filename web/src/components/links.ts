@@ -1,9 +1,11 @@
 // Links name things by rank, time and name, never by a number that another reading of the run would give anew.
 
-import type { Num } from "../api/types";
+import type { Advice, Num } from "../api/types";
+import { around, type Span } from "../canvas/view";
 import { clipped } from "../format/printable";
 import { hrefOf } from "../state/route";
 import { detail } from "../state/runs";
+import { formatSpan } from "../state/timeline_params";
 import type { Condition } from "./table/choices";
 
 interface Moment {
@@ -32,12 +34,49 @@ export function nameCondition(column: string, name: string): Condition {
 export function timelineAt({ rank, start_ns, name }: Moment): string {
   const at = rank === null || rank === undefined ? null : String(rank);
   return hrefOf("timeline", {
-    ...(at !== null && detail.value?.shows_all === false && { rank: at }),
+    ...ofRank(rank),
     at: String(start_ns),
     "at-rank": at,
     "at-name": name ? clipped(name, SLICE_NAME) : null,
   });
 }
+
+interface Stretch {
+  readonly rank?: Num | null;
+  readonly start_ns: Num;
+  readonly length_ns: Num;
+}
+
+/** Steps that are taken for the run's where it has none. */
+const PARTS = 20;
+
+/** The timeline at a stretch of time, which is its range and fills half of it: a short one would be a speck in all of the time. */
+export function timelineOver({ rank, start_ns, length_ns }: Stretch): string {
+  if (Number(length_ns) <= 0) return timelineAt({ rank, start_ns });
+  const span = { start_ns: Number(start_ns), end_ns: Number(start_ns) + Number(length_ns) };
+  return hrefOf("timeline", { ...ofRank(rank), view: viewOf(span), range: formatSpan(span) });
+}
+
+/** The timeline at what advice is about: at its slice, or where that has no name, from there on for as long as a step takes. */
+export function timelineOfAdvice({
+  rank,
+  start_ns,
+  slice,
+}: Pick<Advice, "rank" | "start_ns" | "slice">): string | null {
+  if (start_ns === null) return null;
+  if (slice !== null) return timelineAt({ rank, start_ns, name: slice });
+  const { span = null, steps } = detail.value ?? {};
+  if (!span) return timelineAt({ rank, start_ns });
+  const length = (Number(span.end_ns) - Number(span.start_ns)) / Math.max(steps?.count ?? 0, PARTS);
+  const view = viewOf({ start_ns: Number(start_ns), end_ns: Number(start_ns) + length });
+  return hrefOf("timeline", { ...ofRank(rank), view });
+}
+
+const viewOf = (span: Span): string => formatSpan(around(span, 0.5));
+
+/** What shows a rank, where the timeline does not show all events at once. */
+const ofRank = (rank: Num | null | undefined) =>
+  rank !== null && rank !== undefined && detail.value?.shows_all === false ? { rank: String(rank) } : {};
 
 /** The timeline with everything found that has this name. */
 export const timelineSearch = (name: string): string => hrefOf("timeline", { q: searchText(name) });

@@ -61,8 +61,25 @@ describe.each(STRANGE.length > 0 ? STRANGE : [TRACE])("%s", (input) => {
     expect(await row.textContent()).toContain(formatNs(gap?.idle_ns as number));
     await row.click();
     await page.getByRole("link", { name: "On the timeline", exact: true }).click();
-    await page.waitForURL(/#timeline\?.*at=/);
+    await page.waitForURL(/#timeline\?.*view=/);
     await settled(page);
+    // The gap fills a good part of what is seen.
+    const [, from, to] = /view=(\d+)-(\d+)/.exec(page.url()) ?? [];
+    expect(Number(gap?.idle_ns) / (Number(to) - Number(from))).toBeGreaterThan(0.3);
+    expect(await page.getByRole("tab", { name: "Range" }).getAttribute("aria-selected")).toBe("true");
+    expect(await page.locator(".timeline-range .value").first().getAttribute("title")).toBe(`${gap?.idle_ns} ns`);
+  });
+
+  test("the queue of a device over time: from its row to the timeline", async () => {
+    const { page } = watched;
+    await toPage("Why idle");
+    const row = page.getByRole("grid", { name: "Work in the queues" }).locator("tr[data-row='0']");
+    if ((await row.count()) === 0) return;
+    await row.click();
+    await page.getByRole("link", { name: "Its length on the timeline" }).click();
+    await page.waitForURL(/#timeline\?.*tracks=/);
+    await settled(page);
+    expect(await page.locator(".timeline-label .timeline-name").allTextContents()).toContain("Queue length");
   });
 
   test("the kernels of a module: two clicks", async () => {

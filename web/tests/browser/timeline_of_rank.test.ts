@@ -222,7 +222,7 @@ test("the page says what is read, drops what comes too late, and shows an error 
 test("a link leads to the timeline of its rank", async () => {
   const { page, close } = await viewer.show("distributed?rank=3&step=2");
   const link = page.getByRole("region", { name: "Steps of ranks" }).getByRole("link", { name: "On the timeline" });
-  expect(await link.getAttribute("href")).toMatch(/^#timeline\?step=2&rank=3&at=\d+&at-rank=3$/);
+  expect(await link.getAttribute("href")).toMatch(/^#timeline\?step=2&rank=3&view=\d+-\d+&range=\d+-\d+$/);
   await link.click();
   await canvas(page).waitFor();
   expect(await page.getByText(ONLY).count()).toBe(0);

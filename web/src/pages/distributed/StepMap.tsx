@@ -3,7 +3,7 @@ import type { Envelope } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Figure } from "../../components/charts/Figure";
 import { Definition } from "../../components/Definition";
-import { timelineAt } from "../../components/links";
+import { timelineOver } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
@@ -80,8 +80,10 @@ export function StepMap() {
         {here ? (
           <>
             Step {here.step} of rank {here.rank}: <Value unit="ns" value={here.total_ns} />.{" "}
-            <a href={timelineAt({ rank: BigInt(here.rank), start_ns: here.start_ns })}>On the timeline</a> ·{" "}
-            <a href={hrefWith({ rank: null, step: null })}>All ranks and steps</a>
+            <a href={timelineOver({ rank: BigInt(here.rank), start_ns: here.start_ns, length_ns: here.total_ns })}>
+              On the timeline
+            </a>{" "}
+            · <a href={hrefWith({ rank: null, step: null })}>All ranks and steps</a>
           </>
         ) : (
           "Ranks are below each other, steps side by side. Click a cell to filter every page to it."

@@ -6,6 +6,7 @@ import { Definition } from "../../components/Definition";
 import { timelineAt, timelineSearch } from "../../components/links";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { TopBars } from "../../components/TopBars";
+import { stretchLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
@@ -52,7 +53,7 @@ export function CriticalPath() {
         prefix="c."
         height={8}
         hidden={["is_complete", "source"]}
-        linksOf={stepLinks}
+        linksOf={(row) => stretchLinks(row, "length_ns")}
       />
       <Table
         analysis="critical_path_pieces"
@@ -64,12 +65,6 @@ export function CriticalPath() {
       />
     </>
   );
-}
-
-function stepLinks(row: Row) {
-  const at = row.start_ns;
-  if (typeof at !== "number" && typeof at !== "bigint") return [];
-  return [{ label: "Its start on the timeline", href: timelineAt({ rank: Number(row.rank), start_ns: at }) }];
 }
 
 function pieceLinks(row: Row) {

@@ -1,10 +1,11 @@
 import type { Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { IdleCauses } from "../../components/IdleCauses";
-import { timelineAt, timelineSearch } from "../../components/links";
-import type { RowLink } from "../../components/table/links";
+import { timelineSearch } from "../../components/links";
+import { type RowLink, stretchLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { hrefOf, param } from "../../state/route";
+import { detail } from "../../state/runs";
 import { CriticalPath } from "./CriticalPath";
 
 const WAITS = [
@@ -46,6 +47,7 @@ export default function Idle() {
         says="An empty queue means that the device has caught up with the host."
         prefix="q."
         height={8}
+        linksOf={queueLinks}
       />
       <p>
         <a href={hrefOf("kernels")}>How long launches take, and how long launched work waits</a>
@@ -55,9 +57,15 @@ export default function Idle() {
 }
 
 function gapLinks(row: Row): RowLink[] {
-  const at = typeof row.start_ns === "number" || typeof row.start_ns === "bigint" ? row.start_ns : 0;
-  const links = [{ label: "On the timeline", href: timelineAt({ rank: Number(row.rank), start_ns: at }) }];
+  const links = stretchLinks(row, "idle_ns");
   return typeof row.host === "string" ? [...links, ...found(row.host)] : links;
+}
+
+/** To the rows of the device whose queue it is, of which the first show its use and how long the queue is. */
+function queueLinks(row: Row): RowLink[] {
+  const isOfSeveral = (detail.value?.run.ranks.length ?? 1) > 1;
+  const rank = isOfSeveral ? { rank: String(row.rank) } : {};
+  return [{ label: "Its length on the timeline", href: hrefOf("timeline", { ...rank, tracks: `GPU ${row.device}` }) }];
 }
 
 const found = (name: string): RowLink[] => [{ label: `${name} on the timeline`, href: timelineSearch(name) }];

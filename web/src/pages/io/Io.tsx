@@ -6,7 +6,7 @@ import { timelineAt } from "../../components/links";
 import { Empty } from "../../components/Notice";
 import { RangeForm } from "../../components/RangeForm";
 import { TopBars } from "../../components/TopBars";
-import type { RowLink } from "../../components/table/links";
+import { type RowLink, stretchLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
@@ -59,7 +59,7 @@ export default function Io() {
         height={10}
         isOptional={true}
         hidden={["start_ns", "is_complete", "source"]}
-        linksOf={onTimeline}
+        linksOf={(row) => stretchLinks(row)}
       />
       <Table
         analysis="io_summary"
@@ -101,7 +101,7 @@ export default function Io() {
         height={8}
         isOptional={true}
         hidden={["start_ns", "pid"]}
-        linksOf={onTimeline}
+        linksOf={(row) => stretchLinks(row)}
       />
       <Table
         analysis="checkpoints"
@@ -110,7 +110,7 @@ export default function Io() {
         height={8}
         isOptional={true}
         hidden={["start_ns", "pid"]}
-        linksOf={onTimeline}
+        linksOf={(row) => stretchLinks(row)}
       />
       {(known?.steps.count ?? 0) > 0 && (
         <Table
@@ -119,7 +119,7 @@ export default function Io() {
           prefix="i."
           height={10}
           hidden={NOT_INPUT}
-          linksOf={onTimeline}
+          linksOf={(row) => stretchLinks(row)}
         />
       )}
     </>
@@ -138,11 +138,4 @@ function longestCall(row: Row): RowLink[] {
   if (typeof rank !== "number" || typeof name !== "string") return [];
   if (typeof start_ns !== "number" && typeof start_ns !== "bigint") return [];
   return [{ label: "Its longest call on the timeline", href: timelineAt({ rank, start_ns, name }) }];
-}
-
-/** Where something is on the timeline. */
-function onTimeline(row: Row): RowLink[] {
-  const { rank, start_ns } = row;
-  if (typeof rank !== "number" || (typeof start_ns !== "number" && typeof start_ns !== "bigint")) return [];
-  return [{ label: "On the timeline", href: timelineAt({ rank, start_ns }) }];
 }

@@ -1,8 +1,9 @@
 import type { Advice } from "../../api/types";
+import { OnTimeline } from "../../components/AdviceList";
 import { Definition } from "../../components/Definition";
 import { Diff } from "../../components/Diff";
 import { Gain } from "../../components/Gain";
-import { evidencePage, timelineAt } from "../../components/links";
+import { evidencePage } from "../../components/links";
 import { Words } from "../../components/Words";
 
 /** Rules that are told at once; all are further below. */
@@ -37,9 +38,7 @@ export function TopAdvice({ advice }: { advice: readonly Advice[] }) {
             </p>
             <p class="advice-links">
               {row.line !== null && <code>{row.line}</code>}
-              {row.start_ns !== null && (
-                <a href={timelineAt({ rank: row.rank, start_ns: row.start_ns, name: row.slice })}>On the timeline</a>
-              )}
+              <OnTimeline row={row} />
               <a href={evidencePage(row.evidence)}>Numbers</a>
             </p>
           </li>

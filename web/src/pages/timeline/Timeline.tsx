@@ -10,6 +10,7 @@ import { loadingWords, Requests } from "../../components/timeline-shared/request
 import { chosenRank, shownRank } from "../../state/rank";
 import { param } from "../../state/route";
 import { detail, runId } from "../../state/runs";
+import { address } from "./address";
 import { TimelineController } from "./controller";
 import { FindTrack } from "./FindTrack";
 import { OnlyCollectives } from "./OnlyCollectives";
@@ -24,7 +25,8 @@ const requests = computed(() => new Requests(runId.value, version.value, shownRa
 
 /** Everything that happened, by rank, device and thread, over time. */
 export default function TimelinePage() {
-  const [tab, setTab] = useState<PanelTab>("slice");
+  // A link to a range begins with its sums.
+  const [tab, setTab] = useState<PanelTab>(() => (address.range.peek() && !address.at.peek() ? "range" : "slice"));
   // Nothing of the timeline of one rank stays when that of another is shown.
   return <Loaded key={requests.value.ofRank} requests={requests.value} tab={tab} onTab={setTab} />;
 }
