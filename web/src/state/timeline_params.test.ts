@@ -12,6 +12,7 @@ const SHOWN: TimelineParams = {
   view: { start_ns: -20, end_ns: 9_007_199_254_740_991 },
   at: { start_ns: 17, rank: 3, name: "void f<int, 4>(float*) & =#? 日本" },
   range: { start_ns: 1, end_ns: 1 },
+  rangeRows: ["Rank%200/GPU/Stream%207 0-3", "a b"],
   marks: [
     { time_ns: 0, note: "" },
     { time_ns: 5, note: "7:<b>&=#?\n 日本" },
@@ -36,6 +37,7 @@ test("what is shown comes back from its address", () => {
     view: null,
     at: null,
     range: null,
+    rangeRows: [],
     marks: [],
     pins: [],
     open: [],
@@ -46,6 +48,11 @@ test("what is shown comes back from its address", () => {
   expect(parseTimeline(params(formatTimeline(nothing)))).toEqual(nothing);
   const bare = { ...nothing, at: { start_ns: 4, rank: null, name: null } };
   expect(parseTimeline(params(formatTimeline(bare)))).toEqual(bare);
+});
+
+test("another range is of all rows unless it says of which", () => {
+  expect(formatTimeline({ range: { start_ns: 1, end_ns: 2 } })).toEqual({ range: "1-2", "range-row": null });
+  expect(formatTimeline({ range: null })).toEqual({ range: null, "range-row": null });
 });
 
 test("what makes no sense is left out", () => {
@@ -69,7 +76,6 @@ test("an address with a great many marks is cut", () => {
 
 test("only what is changed is written", () => {
   expect(formatTimeline({ search: "" })).toEqual({ q: null });
-  expect(formatTimeline({ range: null })).toEqual({ range: null });
 });
 
 test("Back has a step for large moves only", () => {

@@ -20,6 +20,8 @@ export interface TimelineParams {
   readonly view: Span | null;
   readonly at: SliceLink | null;
   readonly range: Span | null;
+  /** The rows that the range is of, by keys; none for all. */
+  readonly rangeRows: readonly string[];
   readonly marks: readonly Mark[];
   readonly pins: readonly string[];
   readonly open: readonly string[];
@@ -71,6 +73,7 @@ export function parseTimeline(params: Params): TimelineParams {
     view: parseSpan(one("view")),
     at,
     range: parseSpan(one("range")),
+    rangeRows: all("range-row"),
     marks: all("mark").flatMap((text) => parseMark(text) ?? []),
     pins: all("pin"),
     open: all("open"),
@@ -89,7 +92,11 @@ export function formatTimeline(shown: Partial<TimelineParams>): Record<string, s
     changes["at-rank"] = shown.at && shown.at.rank !== null ? String(shown.at.rank) : null;
     changes["at-name"] = shown.at?.name ? clipped(shown.at.name, NAME_LENGTH) : null;
   }
-  if ("range" in shown) changes.range = shown.range ? formatSpan(shown.range) : null;
+  if ("range" in shown) {
+    changes.range = shown.range ? formatSpan(shown.range) : null;
+    // Rows are those of one range.
+    changes["range-row"] = shown.rangeRows ?? null;
+  }
   if (shown.marks) changes.mark = shown.marks.map(formatMark);
   if (shown.pins) changes.pin = shown.pins;
   if (shown.open) changes.open = shown.open;

@@ -3,6 +3,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { TimelineInfo } from "../../src/canvas/model";
 import { decodeTiles, tileSpan } from "../../src/canvas/tile";
@@ -75,6 +76,35 @@ test("a range is dragged over the ruler, and every page can be of it", async () 
   await page.waitForURL(/window=\d+-\d+/);
   await page.getByRole("button", { name: "All pages: everything again" }).click();
   expect(page.url()).not.toContain("window=");
+  await close();
+});
+
+test("a range that is dragged over rows is of these rows in another tab, too", async () => {
+  const { page, close } = await viewer.show("timeline");
+  const label = page.locator(".timeline-label", { hasText: "Stream 7" }).first();
+  const [row, box] = [await label.boundingBox(), await canvas(page).boundingBox()];
+  if (!row || !box) throw new Error("there is no such row");
+  const y = row.y + row.height / 2;
+  await page.mouse.move(box.x + 100, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 300, y + 2, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForURL(/range-row=/);
+  const words = (page: Page) => page.locator(".timeline-range span").first();
+  const sums = (page: Page) => page.locator(".timeline-rows caption");
+  await words(page)
+    .filter({ hasText: /, 1 row$/ })
+    .waitFor();
+  await sums(page).waitFor();
+  const said = [await words(page).textContent(), await sums(page).textContent()];
+  await page.reload();
+  await settled(page);
+  await sums(page).waitFor();
+  expect([await words(page).textContent(), await sums(page).textContent()]).toEqual(said);
+  // Without a range there are no rows of one.
+  await canvas(page).focus();
+  await page.keyboard.press("Escape");
+  await page.waitForURL((url) => !url.hash.includes("range"));
   await close();
 });
 

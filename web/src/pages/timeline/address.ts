@@ -17,6 +17,7 @@ export const address = {
   opened: all,
   at: part("at"),
   range: part("range"),
+  rangeRows: part("rangeRows"),
   marks: part("marks"),
   search: part("search"),
   tracks: part("tracks"),

@@ -1,7 +1,7 @@
 // The timeline page of one version of a run. The address is the only source of what is shown: acts write it, and only
 // `follow…` functions act on it.
 
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 import type { DataSource } from "../../canvas/data";
 import type { Pen } from "../../canvas/draw/pen";
 import { arrowsOf } from "../../canvas/flows";
@@ -12,6 +12,7 @@ import { followMinimap } from "../../canvas/minimap_pointer";
 import { spanOf, type TimelineInfo } from "../../canvas/model";
 import { loadOverview } from "../../canvas/overview";
 import { followPointer, type PointerCallbacks } from "../../canvas/pointer";
+import { keysOfRows, rowsOfKeys } from "../../canvas/row_keys";
 import type { RangeOfRows } from "../../canvas/scene";
 import type { Elements } from "../../canvas/surface";
 import type { Timeline } from "../../canvas/timeline";
@@ -23,7 +24,7 @@ import { Rows } from "../../components/timeline-shared/rows";
 import { stepBands } from "../../components/timeline-shared/step_bands";
 import { showsCondensed } from "../../state/rank";
 import { param, setParams } from "../../state/route";
-import { formatSpan, formatTimeline, parseSpan, type SliceLink } from "../../state/timeline_params";
+import { formatTimeline, parseSpan, type SliceLink } from "../../state/timeline_params";
 import { address } from "./address";
 import { followCommands, type PageActs } from "./commands";
 import { deviceSource, withDeviceRows } from "./device_rows";
@@ -39,14 +40,13 @@ export class TimelineController {
   readonly viewport: Viewport;
   readonly selection: Selection;
   readonly search: Search;
-  /** The rows of the range that was dragged last: the address has only its time. */
-  private readonly dragged = signal<{ readonly range: string; readonly rows: readonly number[] } | null>(null);
   private readonly window = computed(() => param("window"));
   /** What sums are of: the selected range, else the time window of all pages. */
   readonly range = computed<RangeOfRows | null>(() => {
-    const span = address.range.value ?? parseSpan(this.window.value);
-    const dragged = this.dragged.value;
-    return span && { ...span, rows: dragged?.range === formatSpan(span) ? dragged.rows : [] };
+    const range = address.range.value;
+    if (range) return { ...range, rows: rowsOfKeys(this.rows.all, address.rangeRows.value) };
+    const window = parseSpan(this.window.value);
+    return window && { ...window, rows: [] };
   });
   private timeline: Timeline | null = null;
   private readonly source: DataSource;
@@ -231,8 +231,7 @@ export class TimelineController {
     const end_ns = Math.max(Math.round(range.end_ns), 0);
     this.timeline?.setEmphasis({ range: { start_ns, end_ns, rows } });
     if (!isDone) return;
-    this.dragged.value = { range: formatSpan({ start_ns, end_ns }), rows };
-    setParams(formatTimeline({ range: { start_ns, end_ns } }));
+    setParams(formatTimeline({ range: { start_ns, end_ns }, rangeRows: keysOfRows(this.rows.all, rows) }));
   }
 
   /** Selects no slice; without one no range, and without one nothing is searched. */
