@@ -1,10 +1,10 @@
 // The tree of calls of one thread is that of the command, and the link keeps the thread.
 
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
-import { RUN } from "./inputs";
+import { RANKS, RUN } from "./inputs";
 import { served } from "./served";
 import { analyze } from "./stepscope";
 
@@ -52,3 +52,32 @@ for (const [direction, group] of [
     await close();
   });
 }
+
+test.each(["calls", "modules"])("boxes of %s hang or stand, and the link keeps it", async (name) => {
+  const server = await served([RANKS]);
+  const { page, close } = await open(browser, at(server.url, name));
+  await settled(page);
+  /** Where the first box begins, and the chart ends. */
+  const place = async (page: Page) => {
+    const first = await page.locator(".flame g[role=button]").first().boundingBox();
+    const chart = await page.locator(".flame").boundingBox();
+    if (!first || !chart) throw new Error("there are no boxes");
+    return { above: first.y - chart.y, below: chart.y + chart.height - first.y - first.height };
+  };
+  expect((await place(page)).above).toBeLessThan(2);
+  await page.getByRole("combobox", { name: "Boxes begin" }).selectOption("flame");
+  await page.waitForURL(/shape=flame/);
+  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  await settled(other.page);
+  expect((await place(other.page)).below).toBeLessThan(3);
+  // The arrows lead where the boxes are.
+  await other.page.locator('.flame g[tabindex="0"]').focus();
+  await other.page.keyboard.press("ArrowUp");
+  const focused = () => other.page.evaluate(() => document.activeElement?.getBoundingClientRect().y ?? 0);
+  expect(await focused()).toBeLessThan(
+    (await other.page.locator(".flame g[role=button]").first().boundingBox())?.y ?? 0,
+  );
+  await other.close();
+  await close();
+  await server.stop();
+});

@@ -3,6 +3,7 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Column, Envelope } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
+import { BoxesBegin } from "../../components/flame/BoxesBegin";
 import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
@@ -58,6 +59,7 @@ export default function Calls() {
     const shape = { hidden: new Set(hidden.split(",")), isRecursionMerged, areLayersMerged, search };
     return treeOf(shaped(rows ?? [], shape), "id");
   }, [rows, hidden, isRecursionMerged, areLayersMerged, search]);
+  const isIcicle = param("shape") !== "flame";
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value || !rows) return <Loading what="Building the tree of calls…" />;
@@ -106,6 +108,7 @@ export default function Calls() {
           )}
         />
         <Threads thread={thread} />
+        <BoxesBegin isIcicle={isIcicle} />
         <label class="choice">
           Find{" "}
           <input
@@ -156,7 +159,7 @@ export default function Calls() {
             column={measure}
             title={`${measureWords(measure)} by calls`}
             classOf={(module) => tintOf(module.name)}
-            isIcicle
+            isIcicle={isIcicle}
             onChoose={focus}
           />
           <TreeTable

@@ -3,6 +3,7 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Column, Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
+import { BoxesBegin } from "../../components/flame/BoxesBegin";
 import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
@@ -72,15 +73,7 @@ export default function Modules() {
           value={measure?.name ?? ""}
           options={options.map((column) => [column.name, measureWords(column)])}
         />
-        <Choices
-          label="Callers"
-          name="shape"
-          value={isIcicle ? "icicle" : "flame"}
-          options={[
-            ["icicle", "at the top"],
-            ["flame", "at the bottom"],
-          ]}
-        />
+        <BoxesBegin isIcicle={isIcicle} />
         {root && <a href={hrefWith({ root: null })}>Show all modules, not only {root.path}</a>}
       </div>
       {measure && (
