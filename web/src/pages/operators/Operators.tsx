@@ -7,6 +7,7 @@ import { Words } from "../../components/Words";
 import { param } from "../../state/route";
 import { analyses, detail } from "../../state/runs";
 import { operatorLinks } from "./links";
+import { Slowest } from "./Slowest";
 
 const METRICS = [
   ["device_self_ns", "device self time"],
@@ -69,6 +70,7 @@ export default function Operators() {
           <Words text="No modules were recorded: `stepscope record` records them, without `--no-modules`." />
         </Empty>
       )}
+      <Slowest by={by} words={metrics.find(([name]) => name === by)?.[1] ?? by} />
       <TopBars
         analysis="operators"
         isDevice={by.startsWith("device")}

@@ -14,3 +14,13 @@ export function placesOf(stack: string): SourcePlace[] {
     places.findIndex((other) => other.file === place.file && other.line === place.line) === at;
   return places.filter(isFirst);
 }
+
+/** Files of PyTorch itself, and of whatever else is installed. */
+const INSTALLED = /(^|\/)(torch|site-packages|dist-packages)\//;
+
+/** The places in the program itself; where a stack has none, all of them. */
+export function ownPlaces(stack: string): SourcePlace[] {
+  const places = placesOf(stack);
+  const own = places.filter(({ file }) => !INSTALLED.test(file));
+  return own.length > 0 ? own : places;
+}
