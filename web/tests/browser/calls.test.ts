@@ -1,12 +1,13 @@
 // The tree of calls of one thread is that of the command, and the link keeps the thread.
 
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
-import { RANKS, RUN } from "./inputs";
+import { RANKS, RUN, STRANGE } from "./inputs";
 import { served } from "./served";
 import { analyze } from "./stepscope";
+import { violations } from "./violations";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -80,4 +81,37 @@ test.each(["calls", "modules"])("boxes of %s hang or stand, and the link keeps i
   await other.close();
   await close();
   await server.stop();
+});
+
+const LAYERED = STRANGE.filter((input) => input.includes("qwen"));
+
+describe.each(LAYERED)("%s", (input) => {
+  test.each(["calls", "modules"])(
+    "on %s alike layers are one row with their numbers, which shows each of them",
+    async (name) => {
+      const layers = analyze("modules", input).results.filter((row) => row.module_class === "Qwen2DecoderLayer");
+      expect(layers.length).toBeGreaterThan(2);
+      const server = await served([input]);
+      const { page, close } = await open(browser, at(server.url, `${name}?without=python&find=Qwen2DecoderLayer`));
+      await settled(page);
+      const one = `Qwen2DecoderLayer_0–${layers.length - 1} ×${layers.length}`;
+      const rows = page.locator(".tree tbody tr", { hasText: /Qwen2DecoderLayer_\d/ });
+      await rows.filter({ hasText: one }).first().waitFor();
+      await page
+        .getByRole("button", { name: `Show each of ${one}` })
+        .first()
+        .click();
+      await page.waitForURL(/apart=/);
+      await settled(page);
+      for (const layer of layers) {
+        const own = page.locator(".tree .tree-name", { hasText: new RegExp(`${layer.name}(?![\\d–])`) });
+        await own.first().waitFor();
+      }
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole("link", { name: "Alike ones as one again" }).click();
+      await rows.filter({ hasText: one }).first().waitFor();
+      await close();
+      await server.stop();
+    },
+  );
 });

@@ -14,10 +14,12 @@ interface Props {
   readonly open: ReadonlySet<string>;
   readonly onToggle: (module: Module) => void;
   readonly onChoose: (module: Module) => void;
+  /** Shows each of the rows that one stands for. */
+  readonly onApart?: (module: Module) => void;
 }
 
 /** The tree as a table: numbers beside each row, what it calls below it. */
-export function TreeTable({ noun, kind, columns, modules, open, onToggle, onChoose }: Props) {
+export function TreeTable({ noun, kind, columns, modules, open, onToggle, onChoose, onApart }: Props) {
   const body = useRef<HTMLTableSectionElement>(null);
   const [active, setActive] = useState(0);
   const at = Math.min(active, modules.length - 1);
@@ -87,6 +89,19 @@ export function TreeTable({ noun, kind, columns, modules, open, onToggle, onChoo
                   </button>
                   {module.name}
                   {typeof module.row[kind] === "string" && <span class="module-class">{module.row[kind]}</span>}
+                  {onApart && typeof module.row.alike === "string" && (
+                    <button
+                      type="button"
+                      class="link apart"
+                      aria-label={`Show each of ${module.name}`}
+                      onClick={(event) => {
+                        event.stopPropagation();
+                        onApart(module);
+                      }}
+                    >
+                      each
+                    </button>
+                  )}
                 </td>
                 {columns.map((column) => (
                   <td key={column.name} class="number" title={exactCell(column.unit, module.row[column.name])}>

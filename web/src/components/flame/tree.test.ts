@@ -85,4 +85,5 @@ test("what is not known has no box", () => {
 
 test("a kind is a name without its number", () => {
   expect(["Linear_3", "Linear", "A_1_2"].map(kindOf)).toEqual(["Linear", "Linear", "A_1"]);
+  expect(["Linear_0–3 ×4", "A_0, 7–9 ×4"].map(kindOf)).toEqual(["Linear", "A"]);
 });

@@ -15,7 +15,7 @@ export interface Module {
 }
 
 /** What stands between names where a path is made of them. */
-const CALLS = " › ";
+export const CALLS = " › ";
 
 /** The most levels of boxes that are drawn: deeper ones are in the table alone. */
 const MOST_LEVELS = 120;
@@ -109,8 +109,16 @@ export function findIn(roots: readonly Module[], isIt: (module: Module) => boole
   return null;
 }
 
-/** What kind of module it is: `Linear_3` is a `Linear`. All of a kind have one colour. */
-export const kindOf = (name: string): string => name.replace(/_\d+$/, "");
+/** What kind of module it is: `Linear_3` is a `Linear`, and so are `Linear_0–3 ×4`. All of a kind have one colour. */
+export const kindOf = (name: string): string => name.replace(/_[\d–, ]+( ×\d+)?$/, "");
+
+/** A path as an address has it: a deep one is longer than an address should be. */
+export function addressKey(path: string): string {
+  if (path.length <= 120) return path;
+  let hash = 0;
+  for (let at = 0; at < path.length; at++) hash = (Math.imul(hash, 31) + path.charCodeAt(at)) | 0;
+  return `…${path.slice(-60)} ${(hash >>> 0).toString(36)}`;
+}
 
 function amount(cell: Cell | undefined): number {
   const value = typeof cell === "number" || typeof cell === "bigint" ? Number(cell) : 0;

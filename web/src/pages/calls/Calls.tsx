@@ -1,13 +1,15 @@
 import { useMemo, useState } from "preact/hooks";
 import { runPath, withQuery } from "../../api/paths";
-import type { Column, Envelope } from "../../api/types";
+import type { Column, Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
+import { apartIn, TogetherAgain, takeApart } from "../../components/flame/Apart";
+import { mergedAlike } from "../../components/flame/alike";
 import { BoxesBegin } from "../../components/flame/BoxesBegin";
 import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
-import { findIn, type Module, treeOf, visible } from "../../components/flame/tree";
+import { addressKey, findIn, type Module, treeOf, visible } from "../../components/flame/tree";
 import { nameCondition, timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { formatCondition } from "../../components/table/choices";
@@ -16,7 +18,7 @@ import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { shaped } from "./shape";
+import { SUMS, shaped } from "./shape";
 import { threadsOf, threadWords } from "./threads";
 
 /** Rows that are asked for, those with the most time; a tree with more is shown as far as that. */
@@ -37,6 +39,9 @@ const MERGED = [
   ["layers", "alike layers as one"],
   ["recursion", "recursion as one"],
 ] as const;
+const ADDED: ReadonlySet<string> = new Set(SUMS);
+const kindOfModule = ({ kind }: Row) => (kind === "module" ? "module" : null);
+
 const MEASURES = ["device_total_ns", "host_total_ns", "allocated_bytes", "flops"];
 const NOT_NUMBERS = ["id", "parent", "depth", "name", "kind"];
 
@@ -54,11 +59,15 @@ export default function Calls() {
   const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
   const rows = answer.value?.results;
   const [hidden, search] = [params("without").join(), param("find") ?? ""];
+  const apart = params("apart").join("\n");
   const [isRecursionMerged, areLayersMerged] = [param("recursion") !== "no", param("layers") !== "no"];
   const roots = useMemo(() => {
-    const shape = { hidden: new Set(hidden.split(",")), isRecursionMerged, areLayersMerged, search };
-    return treeOf(shaped(rows ?? [], shape), "id");
-  }, [rows, hidden, isRecursionMerged, areLayersMerged, search]);
+    const shape = { hidden: new Set(hidden.split(",")), isRecursionMerged, search };
+    const known = shaped(rows ?? [], shape);
+    if (!areLayersMerged) return treeOf(known, "id");
+    const isApart = apartIn(apart);
+    return treeOf(mergedAlike(known, { id: "id", sums: ADDED, kindOf: kindOfModule, isApart }), "id");
+  }, [rows, hidden, isRecursionMerged, areLayersMerged, search, apart]);
   const isIcicle = param("shape") !== "flame";
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
@@ -73,7 +82,7 @@ export default function Calls() {
   if (!measure) return <Nothing thread={thread} />;
   const byMeasure = sorted(roots, measure.name);
   const key = param("root");
-  const root = key === undefined ? null : findIn(byMeasure, (module) => keyOf(module.path) === key);
+  const root = key === undefined ? null : findIn(byMeasure, (module) => addressKey(module.path) === key);
   const shown = root ? [root] : byMeasure;
   const unasked = hottest(shown, measure.name);
   const open = new Set([...unasked, ...toggled].filter((path) => unasked.has(path) !== toggled.has(path)));
@@ -84,7 +93,7 @@ export default function Calls() {
   };
   const focus = (module: Module) => {
     const to = module.path === root?.path ? module.parent : module;
-    setParams({ root: to ? keyOf(to.path) : null });
+    setParams({ root: to ? addressKey(to.path) : null });
   };
   const { matching } = answer.value.page;
   return (
@@ -143,6 +152,7 @@ export default function Calls() {
             </label>
           ))}
         </fieldset>
+        {areLayersMerged && <TogetherAgain />}
         {root && (
           <>
             <a href={hrefWith({ root: null })}>Show everything</a>
@@ -170,6 +180,7 @@ export default function Calls() {
             open={open}
             onToggle={toggle}
             onChoose={focus}
+            onApart={takeApart}
           />
         </>
       )}
@@ -227,12 +238,4 @@ function hottest(roots: readonly Module[], column: string): Set<string> {
     at = first && value(first) > 0.5 * value(at) ? first : undefined;
   }
   return open;
-}
-
-/** A path as an address has it: a deep one is longer than an address should be. */
-function keyOf(path: string): string {
-  if (path.length <= 120) return path;
-  let hash = 0;
-  for (let at = 0; at < path.length; at++) hash = (Math.imul(hash, 31) + path.charCodeAt(at)) | 0;
-  return `…${path.slice(-60)} ${(hash >>> 0).toString(36)}`;
 }

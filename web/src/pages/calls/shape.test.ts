@@ -26,7 +26,6 @@ const ROWS = [
 const shape = (wanted: Partial<Shape>): Shape => ({
   hidden: new Set(),
   isRecursionMerged: false,
-  areLayersMerged: false,
   search: "",
   ...wanted,
 });
@@ -66,17 +65,4 @@ test("kinds are left out, and what they call is called by who called them", () =
 test("a search leaves what is found, around it and below it", () => {
   expect(lines(shaped(ROWS, shape({ search: "MUL" })))).toEqual(["main < – x1 20 1", "aten::mul < main x1 7 7"]);
   expect(shaped(ROWS, shape({ search: "fib" })).map(({ name }) => name)).toEqual(["main", "fib", "fib", "aten::add"]);
-});
-
-test("layers that differ by their number are one, and so is what is in them", () => {
-  const rows = [
-    row(0, null, "module", "Model_0", 20, 0),
-    ...[1, 2, 3].map((at) => ({ ...row(at, 0, "module", `Layer_${at}`, 6, 1), depth: 1 })),
-    ...[1, 2, 3].map((at) => ({ ...row(at + 3, at, "op", "aten::mm", 5, 5), depth: 2 })),
-  ];
-  expect(lines(shaped(rows, shape({ areLayersMerged: true })))).toEqual([
-    "Model_0 < – x1 20 0",
-    "Layer ×3 < Model_0 x3 18 3",
-    "aten::mm < Layer ×3 x3 15 15",
-  ]);
 });

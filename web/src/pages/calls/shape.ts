@@ -1,7 +1,6 @@
 // What is left of a tree of calls when some kinds are left out, or calls of the same name within each other are one.
 
 import type { Cell, Row } from "../../api/types";
-import { kindOf } from "../../components/flame/tree";
 
 /** What a person wants to see of the tree. */
 export interface Shape {
@@ -9,8 +8,6 @@ export interface Shape {
   readonly hidden: ReadonlySet<string>;
   /** True where a call inside one of the same name counts as the same. */
   readonly isRecursionMerged: boolean;
-  /** True where modules beside each other that differ by their number, such as the layers of a model, are one. */
-  readonly areLayersMerged: boolean;
   /** Only what has this in its name, with what is around and below it. */
   readonly search: string;
 }
@@ -18,21 +15,15 @@ export interface Shape {
 /** Columns that a row has for itself: what is dissolved in another row adds to its own. */
 const OWN = ["host_self_ns", "device_self_ns"] as const;
 /** Columns that add up where rows become one. */
-const SUMS = ["count", "host_total_ns", "device_total_ns", "allocated_bytes", "flops", ...OWN] as const;
+export const SUMS = ["count", "host_total_ns", "device_total_ns", "allocated_bytes", "flops", ...OWN] as const;
 
 interface Node {
   readonly row: Record<string, Cell>;
   readonly parent: Node | null;
   readonly below: Map<string, Node>;
-  /** The names that became one. */
-  readonly names: Set<string>;
 }
 
 const keyOf = (row: Row): string => `${row.kind} ${row.name}`;
-
-/** What a row is beside its siblings. */
-const siblingOf = (row: Row, { areLayersMerged }: Shape): string =>
-  areLayersMerged && row.kind === "module" ? `module ${kindOf(String(row.name))}` : keyOf(row);
 
 /** The rows of the tree in this shape, each with `id` and `parent`; those above come first. */
 export function shaped(rows: readonly Row[], shape: Shape): Row[] {
@@ -51,10 +42,9 @@ export function shaped(rows: readonly Row[], shape: Shape): Row[] {
       continue;
     }
     const siblings = parent?.below ?? roots;
-    const sibling = siblingOf(row, shape);
+    const sibling = keyOf(row);
     const known = siblings.get(sibling);
     if (known) {
-      if (known.row.name !== row.name) known.names.add(String(row.name));
       for (const column of SUMS) known.row[column] = sum(known.row[column], row[column]);
       places.set(String(row.id), known);
       continue;
@@ -64,13 +54,11 @@ export function shaped(rows: readonly Row[], shape: Shape): Row[] {
       row: { ...row, id, parent: parent ? (parent.row.id ?? null) : null },
       parent,
       below: new Map(),
-      names: new Set([String(row.name)]),
     };
     siblings.set(sibling, node);
     nodes.push(node);
     places.set(String(row.id), node);
   }
-  for (const { row, names } of nodes) if (names.size > 1) row.name = `${kindOf(String(row.name))} ×${names.size}`;
   const wanted = shape.search.toLowerCase();
   if (wanted === "") return nodes.map(({ row }) => row);
   const kept = new Set<Node>();

@@ -3,6 +3,8 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Column, Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
+import { apartIn, TogetherAgain, takeApart } from "../../components/flame/Apart";
+import { mergedAlike } from "../../components/flame/alike";
 import { BoxesBegin } from "../../components/flame/BoxesBegin";
 import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
@@ -23,12 +25,25 @@ import { detail, runId } from "../../state/runs";
 const MOST = 10_000;
 const NOT_NUMBERS = ["path", "module_class", "name", "depth", "parent"];
 
+/** Whether the values of several modules are one value of all of them. */
+const addsUp = ({ name, unit }: Column): boolean =>
+  (unit === "ns" || unit === "bytes" || unit === "count") && name !== "depth" && !/_(min|max|mean|p\d+)_?/.test(name);
+
 /** What modules cost, as a tree, as a flame graph and as a table. */
 export default function Modules() {
   const path = withQuery(runPath(runId.value, "analyses/modules"), [...selection.value, ["limit", MOST]]);
   const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
   const rows = answer.value?.results;
-  const roots = useMemo(() => treeOf(rows ?? []), [rows]);
+  const columns = answer.value?.columns;
+  const areAlikeMerged = param("layers") !== "no";
+  const apart = params("apart").join("\n");
+  const each = useMemo(() => treeOf(rows ?? []), [rows]);
+  const roots = useMemo(() => {
+    if (!areAlikeMerged || !rows || !columns) return each;
+    const sums = new Set(columns.filter(addsUp).map(({ name }) => name));
+    const kindOf = ({ module_class }: Row) => String(module_class);
+    return treeOf(mergedAlike(rows, { id: "path", sums, kindOf, isApart: apartIn(apart) }));
+  }, [rows, columns, each, areAlikeMerged, apart]);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value) return <Loading what="Computing modules…" />;
   const leftOut = [...NOT_NUMBERS, ...namesOfNothing(detail.value)];
@@ -42,7 +57,8 @@ export default function Modules() {
   const options = [...new Set([first, ...measures])].filter((column): column is Column => column !== undefined);
   const measure = options.find((column) => column.name === param("by")) ?? options[0];
   const isIcicle = param("shape") !== "flame";
-  const root = findModule(roots, param("root") ?? "");
+  // A link may lead to one of several that are alike.
+  const root = findModule(roots, param("root") ?? "") ?? findModule(each, param("root") ?? "");
   const shut = new Set(params("shut"));
   const open = new Set(params("open"));
   // What stands at the top shows its children unasked.
@@ -74,6 +90,18 @@ export default function Modules() {
           options={options.map((column) => [column.name, measureWords(column)])}
         />
         <BoxesBegin isIcicle={isIcicle} />
+        <fieldset class="choice kinds">
+          <legend>Show</legend>
+          <label>
+            <input
+              type="checkbox"
+              checked={areAlikeMerged}
+              onChange={(event) => setParams({ layers: event.currentTarget.checked ? null : "no" })}
+            />{" "}
+            alike layers as one
+          </label>
+        </fieldset>
+        {areAlikeMerged && <TogetherAgain />}
         {root && <a href={hrefWith({ root: null })}>Show all modules, not only {root.path}</a>}
       </div>
       {measure && (
@@ -97,6 +125,7 @@ export default function Modules() {
         open={open}
         onToggle={toggle}
         onChoose={zoom}
+        onApart={takeApart}
       />
       <Table
         analysis="modules"
