@@ -41,8 +41,10 @@ export default function Overview() {
       <div class="glance">
         <Steps report={report} />
         <TopAdvice advice={report.advice} />
-        <Devices report={report} />
-        <Memory />
+        <div>
+          <Devices report={report} />
+          <Memory />
+        </div>
       </div>
       <AdviceList advice={report.advice} />
       <NotJudged coverage={report.coverage} />
