@@ -209,6 +209,21 @@ test("a definition is no part of a heading", async () => {
   await close();
 });
 
+test("what the columns of a table mean is one press away, by mouse and by keyboard", async () => {
+  const { page, close } = await open(browser, at(run.url, "operators"));
+  await settled(page);
+  const means = page.getByRole("region", { name: "All operators" }).getByRole("button", { name: /means$/ });
+  const dialog = page.getByRole("dialog", { name: "Operators" });
+  for (const press of [() => means.click(), () => means.press("Enter")]) {
+    await press();
+    const column = dialog.locator("dl > div").filter({ has: page.getByText("host self", { exact: true }) });
+    expect(await column.textContent()).toContain("without the operators directly inside. nanoseconds");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+  }
+  await close();
+});
+
 test("the row that is opened is seen, and the header stays", async () => {
   const { page, close } = await open(browser, at(run.url, "operators"));
   await settled(page);

@@ -106,7 +106,7 @@ export function Table(props: TableProps) {
     <section class="table-section" aria-label={title} aria-busy={store !== shown}>
       <div class="table-title">
         <h2>
-          {title} <Definition analysis={analysis} />
+          {title} <Definition analysis={analysis} columns={envelope.columns} />
         </h2>
         <p class="dim" role="status">
           {rowsWords(envelope.page)}

@@ -99,7 +99,7 @@ export default function Calls() {
   return (
     <>
       <h1>
-        Call tree <Definition analysis="call_tree" />
+        Call tree <Definition analysis="call_tree" columns={columns} />
       </h1>
       <p class="dim">
         Click a box or a row to make it the whole; click it again to go back to what is around it.

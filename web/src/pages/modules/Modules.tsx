@@ -115,7 +115,7 @@ export default function Modules() {
         />
       )}
       <h2>
-        Tree <Definition analysis="modules" />
+        Tree <Definition analysis="modules" columns={numbers} />
       </h2>
       <TreeTable
         noun="module"
