@@ -5,9 +5,10 @@ import { detail } from "../state/runs";
 import { evidencePage, timelineAt, timelineOfAdvice, timelineOver } from "./links";
 
 test("an analysis is shown on the page that is about it, else as a table", () => {
-  const pages = ["operators", "memory_peak", "memory_summary", "io_files", "step_breakdown", "constructor"];
+  const pages = ["operators", "graphs", "memory_peak", "memory_summary", "io_files", "step_breakdown", "constructor"];
   expect(pages.map(evidencePage)).toEqual([
     "#operators",
+    "#efficiency",
     "#memory",
     "#memory",
     "#io",

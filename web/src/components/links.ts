@@ -100,7 +100,7 @@ const PAGES_OF: ReadonlyMap<string, string> = new Map(
       "synchronizations",
       "queue_length",
     ],
-    efficiency: ["roofline", "device_peaks", "gpu_utilization", "gpu_utilization_curve", "copies"],
+    efficiency: ["roofline", "device_peaks", "gpu_utilization", "gpu_utilization_curve", "copies", "graphs"],
     calls: ["call_tree"],
     kernels: ["kernels", "launch_statistics"],
     modules: ["modules"],

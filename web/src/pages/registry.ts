@@ -76,7 +76,7 @@ export const PAGES: readonly PageInfo[] = [
   {
     id: "efficiency",
     title: "Efficiency",
-    about: "Roofline, tensor cores, occupancy, utilization of operations (MFU), copies",
+    about: "Roofline, tensor cores, occupancy, utilization of operations (MFU), copies, graphs",
     missing: missingDevices,
     load: () => import("./efficiency/Efficiency"),
   },

@@ -4,8 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { formatCell } from "../../src/format/cell";
 import { formatLarge } from "../../src/format/units";
-import { analyze, view } from "./stepscope";
+import { at, open, settled } from "./browser";
+import { served } from "./served";
+import { analyze, CHECKOUT, view } from "./stepscope";
 import { viewerOf } from "./viewer";
 import { violations } from "./violations";
 
@@ -75,4 +78,26 @@ test("the roofs are those of one product, which is named and can be another one"
   expect(page.url()).toContain(new URLSearchParams({ roofs: PRODUCTS[1] }).toString());
   expect(await violations(page)).toEqual([]);
   await close();
+});
+
+test("launches of graphs are what the command says; without any there is nothing of them", async () => {
+  const graphs = `${CHECKOUT}tests/fixtures/gpu/graphs/run`;
+  const rows = analyze("graphs", graphs).results;
+  expect(rows.length).toBeGreaterThan(0);
+  const server = await served([graphs]);
+  const { page, close } = await open(viewer.browser, at(server.url, "efficiency"));
+  await settled(page);
+  const table = page.getByRole("region", { name: "Launches of graphs" });
+  const cells = await table.locator("tr[data-row='0'] td").allTextContents();
+  expect(cells).toEqual(expect.arrayContaining([String(rows[0]?.call), formatCell("ns", rows[0]?.gap_ns ?? null)]));
+  await table.locator("tr[data-row='0']").click();
+  await table.getByRole("link", { name: "Its launches on the timeline" }).click();
+  await page.waitForURL(/#timeline\?.*q=cudaGraphLaunch/);
+  await close();
+  await server.stop();
+
+  const without = await viewer.show("efficiency");
+  expect(await without.page.getByRole("heading", { name: "Roofline as a table" }).count()).toBe(1);
+  expect(await without.page.getByText("Launches of graphs").count()).toBe(0);
+  await without.close();
 });

@@ -1,5 +1,6 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
+import { timelineSearch } from "../../components/links";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { useAnswer } from "../../state/answer";
@@ -42,6 +43,17 @@ export default function Efficiency() {
         isOptional
         prefix="c."
         height={8}
+      />
+      <Table
+        analysis="graphs"
+        title="Launches of graphs"
+        says="Of the time that launches of a graph take on the device, the gap is what could be gained within the graph."
+        isOptional
+        prefix="g."
+        height={8}
+        linksOf={({ call }) =>
+          typeof call === "string" ? [{ label: "Its launches on the timeline", href: timelineSearch(call) }] : []
+        }
       />
     </>
   );
