@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { RunDetail } from "../api/types";
 import { setParams } from "../state/route";
 import { detail } from "../state/runs";
-import { evidencePage, timelineAt, timelineOfAdvice, timelineOver } from "./links";
+import { evidencePage, linksOfName, operatorsOf, placeOf, timelineAt, timelineOfAdvice, timelineOver } from "./links";
 
 test("an analysis is shown on the page that is about it, else as a table", () => {
   const pages = ["operators", "graphs", "memory_peak", "memory_summary", "io_files", "step_breakdown", "constructor"];
@@ -48,4 +48,25 @@ test("a link of advice shows its slice, else as much as a step is long", () => {
   expect(timelineOfAdvice({ rank: 0, start_ns: null, slice: null })).toBe(null);
   detail.value = { shows_all: true, span, steps: { count: 0 } } as unknown as RunDetail;
   expect(timelineOfAdvice({ rank: 0, start_ns: 400, slice: null })).toBe("#timeline?view=200-1000");
+});
+
+test("a name leads to its page, to who calls it, and to the timeline, by what it is of", () => {
+  Object.assign(globalThis, { history: { pushState: () => {} } });
+  detail.value = { shows_all: true } as RunDetail;
+  setParams({ rank: null });
+  const links = (kind: string, name: string) => linksOfName(kind, name).map(({ label, href }) => `${label} ${href}`);
+  expect(links("op", "mm")).toEqual([
+    "In Operators #operators?where=name%3Aeq%3Amm",
+    "Who calls it #calls?direction=callers&find=mm",
+    "Its calls on the timeline #timeline?q=mm",
+  ]);
+  expect(links("kernel", "gemm")[1]).toBe("Who launches it #calls?direction=callers&find=gemm");
+  expect(links("module", "Linear_0").slice(0, 2)).toEqual([
+    "In Modules #modules?where=name%3Aeq%3ALinear_0",
+    "What it calls, down to kernels #calls?find=Linear_0&layers=no",
+  ]);
+  expect(links("python", "a/b.py(12): f")[0]).toBe("The code #source?file=a%2Fb.py&line=12");
+  expect(links("python", "<built-in method mm>")[0]).toContain("Who calls it");
+  expect(placeOf("<string>(1): <module>")).toBe(null);
+  expect(operatorsOf("a.b", true)).toBe("#operators?group=module&where=module%3Ahas%3Aa.b.");
 });

@@ -3,10 +3,16 @@
 import type { Advice, Num } from "../api/types";
 import { around, type Span } from "../canvas/view";
 import { clipped } from "../format/printable";
-import { hrefOf } from "../state/route";
+import { hrefOf, route } from "../state/route";
 import { detail } from "../state/runs";
 import { formatSpan } from "../state/timeline_params";
-import type { Condition } from "./table/choices";
+import { type Condition, formatCondition } from "./table/choices";
+
+/** Where a row, or what it names, leads: to the timeline, to source, to another page. */
+export interface RowLink {
+  readonly label: string;
+  readonly href: string;
+}
 
 interface Moment {
   readonly rank?: Num | null;
@@ -87,6 +93,73 @@ export const callersOf = (name: string): string => hrefOf("calls", { direction: 
 /** A line of the job's source. */
 export const sourceLine = (file: string, line: Num | null): string =>
   hrefOf("source", { file, line: line === null ? null : String(line) });
+
+/** Where the file and the line are that `file(line): function` names; null for what no file has. */
+export function placeOf(frame: string): { readonly file: string; readonly line: number } | null {
+  const [, file, line] = /^(.+?)\((\d{1,9})\): /.exec(frame) ?? [];
+  return file && line && !/^<.*>$/.test(file) ? { file, line: Number(line) } : null;
+}
+
+/** The path of the first of these modules, each of which is called by the one behind it. */
+export const pathOfModules = (innermostFirst: readonly string[]): string => innermostFirst.toReversed().join(".");
+
+/** The modules from this path on. */
+export const modulesBelow = (path: string): string => hrefOf("modules", { root: path });
+
+/** Operators that modules call: those with this path, or all within it. */
+export const operatorsOf = (path: string, isWithin = false): string => {
+  const condition: Condition = isWithin
+    ? { column: "module", operator: "has", value: `${path}.` }
+    : { column: "module", operator: "eq", value: path };
+  return hrefOf("operators", { group: "module", where: formatCondition(condition) });
+};
+
+/** Pages that have what is of a kind, and what they are called. */
+const PAGE_OF_KIND: Readonly<Record<string, readonly [page: string, title: string]>> = {
+  op: ["operators", "Operators"],
+  kernel: ["kernels", "Kernels"],
+  copy: ["kernels", "Kernels"],
+  fill: ["kernels", "Kernels"],
+  module: ["modules", "Modules"],
+};
+
+/** The row of what has this name, on the page that has its kind; null for a kind that no page has. */
+export function pageOfName(kind: string, name: string): string | null {
+  const [page] = PAGE_OF_KIND[kind] ?? [];
+  return page ? hrefOf(page, { where: formatCondition(nameCondition("name", linkedName(name))) }) : null;
+}
+
+/**
+ * Everywhere that a name leads from the page that is shown, by what it is of; kinds are those of the tree of calls. The first is
+ * where a chart leads.
+ */
+export function linksOfName(kind: string, name: string): RowLink[] {
+  const here = route.value.page;
+  const isKernel = PAGE_OF_KIND[kind]?.[0] === "kernels";
+  const place = kind === "python" ? placeOf(name) : null;
+  const links: (RowLink | null)[] = [
+    place && { label: "The code", href: sourceLine(place.file, place.line) },
+    linkTo(here, kind, name),
+    kind === "module" && here !== "calls"
+      ? { label: "What it calls, down to kernels", href: hrefOf("calls", { find: searchText(name), layers: "no" }) }
+      : null,
+    kind !== "module" && here !== "calls"
+      ? { label: isKernel ? "Who launches it" : "Who calls it", href: callersOf(name) }
+      : null,
+    {
+      label: isKernel || here === "calls" ? "On the timeline" : "Its calls on the timeline",
+      href: timelineSearch(name),
+    },
+  ];
+  return links.filter((link): link is RowLink => link !== null);
+}
+
+/** Its row on the page of its kind, unless that is the one that is shown. */
+function linkTo(here: string, kind: string, name: string): RowLink | null {
+  const [page, title] = PAGE_OF_KIND[kind] ?? [];
+  const href = pageOfName(kind, name);
+  return href !== null && page !== here ? { label: `In ${title}`, href } : null;
+}
 
 const PAGES_OF: ReadonlyMap<string, string> = new Map(
   Object.entries({

@@ -32,15 +32,18 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
   const list = useRef<HTMLOListElement>(null);
   const [active, setActive] = useState(0);
   const most = Math.max(0, ...bars.map((bar) => Number(bar.value ?? 0)));
-  const unlinked = bars.flatMap((bar, at) => (bar.href ? [] : [at]));
-  const first = unlinked.includes(active) ? active : unlinked[0];
+  const reached = Math.min(active, bars.length - 1);
   const onKeyDown = (event: KeyboardEvent) => {
-    const at = unlinked.indexOf(active);
-    const moves: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: unlinked.length - 1 };
+    const moves: Record<string, number> = {
+      ArrowDown: reached + 1,
+      ArrowUp: reached - 1,
+      Home: 0,
+      End: bars.length - 1,
+    };
     const to = moves[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    list.current?.querySelectorAll<HTMLElement>("[role=button]")[to]?.focus();
+    list.current?.querySelectorAll<HTMLElement>("a, [role=button]")[to]?.focus();
   };
   return (
     <>
@@ -55,7 +58,7 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
           };
           return (
             <li key={`${at} ${bar.name.slice(0, 200)}`} onPointerEnter={say}>
-              <Name bar={bar} isPath={isPath} isReached={at === first} onFocus={onFocus} onKeyDown={onKeyDown} />
+              <Name bar={bar} isPath={isPath} isReached={at === reached} onFocus={onFocus} onKeyDown={onKeyDown} />
               <span class="bar-track" aria-hidden="true">
                 <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />
               </span>
@@ -76,7 +79,7 @@ const wholeOf = (bar: Bar): string => exactCell("text", bar.whole ?? bar.name);
 interface NameProps {
   readonly bar: Bar;
   readonly isPath: boolean;
-  /** True for the one of those without a link that Tab reaches; arrow keys reach the others. */
+  /** True for the one that Tab reaches; arrow keys reach the others. */
   readonly isReached: boolean;
   readonly onFocus: () => void;
   readonly onKeyDown: (event: KeyboardEvent) => void;
@@ -89,7 +92,7 @@ function Name({ bar, isPath, isReached, onFocus, onKeyDown }: NameProps) {
   const cut = isPath ? text : <MiddleCut text={text} />;
   const title = wholeOf(bar);
   const name = href ? (
-    <a href={href} onFocus={onFocus}>
+    <a href={href} tabIndex={isReached ? 0 : -1} onFocus={onFocus} onKeyDown={onKeyDown}>
       {cut}
     </a>
   ) : (

@@ -1,11 +1,7 @@
 import type { Cell, Num, Row } from "../../api/types";
-import { sourceLine, timelineOver } from "../links";
+import { type RowLink, sourceLine, timelineOver } from "../links";
 
-/** Where a row leads: to the timeline, to source, to another page. */
-export interface RowLink {
-  readonly label: string;
-  readonly href: string;
-}
+export type { RowLink } from "../links";
 
 /** From a row that names a place in the program to its code. */
 export function codeLinks(row: Row): RowLink[] {

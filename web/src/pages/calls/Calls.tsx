@@ -10,7 +10,7 @@ import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
 import { addressKey, findIn, type Module, treeOf, visible } from "../../components/flame/tree";
-import { nameCondition, timelineSearch } from "../../components/links";
+import { linksOfName, nameCondition } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { formatCondition } from "../../components/table/choices";
 import { measureWords } from "../../components/vocabulary";
@@ -156,7 +156,11 @@ export default function Calls() {
         {root && (
           <>
             <a href={hrefWith({ root: null })}>Show everything</a>
-            <a href={timelineSearch(root.name)}>On the timeline</a>
+            {callLinks(root).map(({ label, href }) => (
+              <a key={label} href={href}>
+                {label}
+              </a>
+            ))}
           </>
         )}
       </div>
@@ -187,6 +191,9 @@ export default function Calls() {
     </>
   );
 }
+
+/** Where the call leads that was chosen. One that stands for several that are alike has a name of its own, which no call has. */
+const callLinks = ({ name, row }: Module) => (typeof row.alike === "string" ? [] : linksOfName(String(row.kind), name));
 
 /** Whose calls are shown: those of all threads, or of one. The one with the most time comes first. */
 function Threads({ thread }: { thread: string | undefined }) {

@@ -1,11 +1,9 @@
 import type { Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
-import { callersOf, linkedName, timelineSearch } from "../../components/links";
+import { linkedName, linksOfName, pageOfName, type RowLink } from "../../components/links";
 import { TopBars } from "../../components/TopBars";
-import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { hrefWith, param } from "../../state/route";
-import { findPage } from "../registry";
 import { Durations } from "./Durations";
 
 const GROUPS = [
@@ -44,6 +42,7 @@ export default function Kernels() {
         name="name"
         apart={["op", "grid", "block"]}
         query={query}
+        linkOf={(row) => kernelLinks(row)[0]?.href}
       />
       <Table
         key={group}
@@ -52,7 +51,7 @@ export default function Kernels() {
         query={query}
         order={by}
         hidden={["min_ns"]}
-        linksOf={(row) => [...launchers(row), ...durations(row), ...onTimeline(row)]}
+        linksOf={kernelLinks}
       />
       <Durations />
       <Choices label="Launches by" name="launches" value={launches} options={LAUNCHES} />
@@ -64,22 +63,20 @@ export default function Kernels() {
         hidden={["delay_min_ns", "delay_outliers", "launch_p99_ns", "launch_max_ns"]}
         prefix="l."
         height={10}
-        linksOf={onTimeline}
+        linksOf={launchLinks(launches === "call" ? "api" : "kernel")}
       />
     </>
   );
 }
 
-function launchers(row: Row): RowLink[] {
-  return typeof row.name === "string" ? [{ label: "Who launches it", href: callersOf(row.name) }] : [];
-}
-
-function durations(row: Row): RowLink[] {
+/** From a kernel to who launches it, its runs on the timeline, how long they take, and the operator that it is of. */
+function kernelLinks(row: Row): RowLink[] {
   if (typeof row.name !== "string") return [];
-  return [{ label: "How long its runs take", href: hrefWith({ kernel: linkedName(row.name) }) }];
+  const durations = { label: "How long its runs take", href: hrefWith({ kernel: linkedName(row.name) }) };
+  const operator = typeof row.op === "string" ? pageOfName("op", row.op) : null;
+  const links = [...linksOfName("kernel", row.name), durations];
+  return operator === null ? links : [...links, { label: "Its operator", href: operator }];
 }
 
-function onTimeline(row: Row): RowLink[] {
-  if (typeof row.name !== "string" || !findPage("timeline")) return [];
-  return [{ label: "On the timeline", href: timelineSearch(row.name) }];
-}
+/** From a row of launches: what it is called is a call, or what is launched. */
+const launchLinks = (kind: string) => (row: Row) => (typeof row.name === "string" ? linksOfName(kind, row.name) : []);

@@ -10,15 +10,14 @@ import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
 import { findModule, type Module, treeOf, visible } from "../../components/flame/tree";
-import { timelineSearch } from "../../components/links";
+import { linksOfName, operatorsOf, type RowLink } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { namesOfNothing } from "../../components/table/choices";
-import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { measureWords } from "../../components/vocabulary";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { hrefOf, hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
+import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 
 /** Modules that are asked for; a tree with more is shown as far as that. */
@@ -132,17 +131,16 @@ export default function Modules() {
         title="All modules"
         hidden={["depth", "name", "parent"]}
         order={measure?.name ?? ""}
-        linksOf={moduleLinks}
+        linksOf={(row) => moduleLinks(row, findModule(each, String(row.path)))}
       />
     </>
   );
 }
 
-/** From a module to what it calls, down to kernels, and to its calls on the timeline. */
-function moduleLinks(row: Row): RowLink[] {
-  if (typeof row.name !== "string") return [];
-  return [
-    { label: "What it calls, down to kernels", href: hrefOf("calls", { find: row.name, layers: "no" }) },
-    { label: "Its calls on the timeline", href: timelineSearch(row.name) },
-  ];
+/** From a module to what it calls, down to kernels, to its calls on the timeline, and to operators; `module` is its place in the tree. */
+function moduleLinks(row: Row, module: Module | null): RowLink[] {
+  if (typeof row.name !== "string" || typeof row.path !== "string") return [];
+  const links = [...linksOfName("module", row.name), { label: "Its operators", href: operatorsOf(row.path) }];
+  if (!module || module.children.length === 0) return links;
+  return [...links, { label: "Operators of modules inside", href: operatorsOf(row.path, true) }];
 }

@@ -43,6 +43,8 @@ export default function Operators() {
   const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
   const by = metrics.find(([name]) => name === param("by"))?.[0] ?? metrics[0]?.[0] ?? "host_self_ns";
   const query = [["group_by", group === groups[0] ? null : group]] as const;
+  // What a category is called is the name of no call.
+  const linksOf = (row: Row) => (group === "category" ? [] : operatorLinks(row));
   return (
     <>
       <h1>Operators</h1>
@@ -81,6 +83,7 @@ export default function Operators() {
         isStack={group === "stack"}
         beside={group === "category" ? undefined : "name"}
         query={query}
+        linkOf={(row) => linksOf(row)[0]?.href}
       />
       <Table
         key={group}
@@ -89,7 +92,7 @@ export default function Operators() {
         query={query}
         order={by}
         hidden={["tensor_core_eligible", "device_union_ns"]}
-        linksOf={(row: Row) => operatorLinks(row)}
+        linksOf={linksOf}
       />
     </>
   );

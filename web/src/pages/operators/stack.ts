@@ -1,3 +1,5 @@
+import { placeOf } from "../../components/links";
+
 /** A line of a file. */
 export interface SourcePlace {
   readonly file: string;
@@ -6,10 +8,7 @@ export interface SourcePlace {
 
 /** Where the frames with a file are; a stack is `file(line): function` joined by `;`, the innermost first. */
 export function placesOf(stack: string): SourcePlace[] {
-  const places = stack.split(";").flatMap((frame) => {
-    const [, file, line] = /^(.+?)\((\d{1,9})\): /.exec(frame) ?? [];
-    return file && line && !/^<.*>$/.test(file) ? [{ file, line: Number(line) }] : [];
-  });
+  const places = stack.split(";").flatMap((frame) => placeOf(frame) ?? []);
   const isFirst = (place: SourcePlace, at: number) =>
     places.findIndex((other) => other.file === place.file && other.line === place.line) === at;
   return places.filter(isFirst);

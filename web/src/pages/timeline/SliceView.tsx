@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { classWords } from "../../canvas/class_words";
 import { isSample, type PartOfRank, type Slice, type SliceDetails, type SourceText } from "../../canvas/model";
 import { CopyButton } from "../../components/CopyButton";
-import { searchText, sourceLine } from "../../components/links";
+import { modulesBelow, pathOfModules, searchText, sourceLine } from "../../components/links";
 import { Empty } from "../../components/Notice";
 import { PlainHead } from "../../components/table/PlainHead";
 import type { Requests } from "../../components/timeline-shared/requests";
@@ -191,9 +191,11 @@ function Around({ controller, details }: { controller: TimelineController; detai
         <>
           <h3>Module</h3>
           <ol class="timeline-list">
-            {details.module.map((path, nth) => (
-              <li key={`${nth} ${path}`}>
-                <code>{path}</code>
+            {details.module.map((name, nth) => (
+              <li key={`${nth} ${name}`}>
+                <a href={modulesBelow(pathOfModules(details.module.slice(nth)))}>
+                  <code>{name}</code>
+                </a>
               </li>
             ))}
           </ol>
