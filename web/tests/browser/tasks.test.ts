@@ -45,7 +45,7 @@ describe.each(STRANGE.length > 0 ? STRANGE : [TRACE])("%s", (input) => {
     await server.stop();
   });
 
-  /** What a person does from the first screen on, with at most so many presses of the mouse. */
+  /** What a person does from the first screen on, with at most these many presses of the mouse. */
   const fromFirstScreen = async (most: number, task: (page: Page) => Promise<void>) => {
     await goTo(watched.page, "overview");
     await withinClicks(watched.page, most, () => task(watched.page));
