@@ -1,13 +1,13 @@
 //! Analyses as tables: `operators(group_by => 'module', rank => 3)` is what `stepscope analyze` gives of it.
 
 use crate::cluster::{AnalysisTable, Cluster, Part};
-use crate::error::{QueryError, hint_of};
+use crate::error::{QueryError, hint_of, place};
 use crate::session::{Run, Session};
 use crate::tables::RunTable;
 use datafusion::catalog::TableProvider;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, Value, VisitMut, VisitorMut,
+    self, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Spanned, TableFactor, Value, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -39,6 +39,8 @@ struct Call {
     options: Vec<(String, String)>,
     /// The table that stands in its place.
     table: String,
+    /// Where it stands.
+    place: Option<String>,
 }
 
 impl Call {
@@ -62,9 +64,10 @@ pub(crate) async fn replace(session: &Session, statement: &mut Statement) -> Res
     let calls = taken_out(statement)?;
     for call in &calls {
         let table = match &session.cluster {
-            Some(cluster) => later(session, cluster, call).await?,
-            None => now(session, call).await?,
+            Some(cluster) => later(session, cluster, call).await,
+            None => now(session, call).await,
         };
+        let table = table.map_err(|error| error.or_at(call.place.clone()))?;
         session.context.register_table(quoted(&call.table), table)?;
     }
     Ok(calls.into_iter().map(|call| call.table).collect())
@@ -204,17 +207,20 @@ impl VisitorMut for Calls {
         if OF_ENGINE.contains(&called.as_str()) {
             return ControlFlow::Continue(());
         }
+        let place = place_of(&*name);
         let mut options = Vec::new();
         for argument in &arguments.args {
+            let at = || place_of(argument).or_else(|| place.clone());
             match option(argument) {
                 Some((name, _)) if !OPTIONS.contains(&name.as_str()) => {
                     let error = QueryError::new(format!("{called} has no option {name}"));
-                    return ControlFlow::Break(QueryError { hint: hint_of(&name, &OPTIONS), ..error });
+                    return ControlFlow::Break(QueryError { hint: hint_of(&name, &OPTIONS), ..error.or_at(at()) });
                 }
                 Some(option) => options.push(option),
                 None => {
                     let error = QueryError::new(format!("{called}: options are written NAME => VALUE, not {argument}"));
-                    return ControlFlow::Break(error.hint("such as operators(group_by => 'module', rank => 3)"));
+                    let error = error.hint("such as operators(group_by => 'module', rank => 3)");
+                    return ControlFlow::Break(error.or_at(at()));
                 }
             }
         }
@@ -225,9 +231,15 @@ impl VisitorMut for Calls {
             let name = Ident::new(called.clone());
             *alias = Some(ast::TableAlias { explicit: true, name, columns: Vec::new(), at: None });
         }
-        self.found.push(Call { name: called, options, table });
+        self.found.push(Call { name: called, options, table, place });
         ControlFlow::Continue(())
     }
+}
+
+/// Where a part of a statement begins, as far as the parser knows it.
+fn place_of(part: &impl Spanned) -> Option<String> {
+    let start = part.span().start;
+    place(start.line, start.column)
 }
 
 /// `group_by => 'module'` as an option and its value.
@@ -274,6 +286,17 @@ mod tests {
         let option = |name: &str, value: &str| (name.to_string(), value.to_string());
         let operators = vec![option("group_by", "module"), option("depth", "-1")];
         assert_eq!(found, [("kernels".to_string(), vec![option("rank", "3")]), ("operators".to_string(), operators)]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_call_has_a_place() {
+        let place = |sql: &str| calls(sql).unwrap_err().place;
+        assert_eq!(place("select *\nfrom operators('module')").unwrap(), "line 2, column 16");
+        assert_eq!(place("select * from operators(rank => 3, groupby => 'name')").unwrap(), "line 1, column 36");
+        assert_eq!(place("select * from operators(*)").unwrap(), "line 1, column 15");
+        let calls = calls("select 1 from op,\n kernels() as k, (select * from operators()) as o").unwrap();
+        let places: Vec<_> = calls.into_iter().filter_map(|call| call.place).collect();
+        assert_eq!(places, ["line 2, column 2", "line 2, column 33"]);
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl QueryError {
         Self { place: Some(place.into()), ..self }
     }
 
+    /// Says where, unless that is known.
+    pub(crate) fn or_at(self, place: Option<String>) -> Self {
+        Self { place: self.place.or(place), ..self }
+    }
+
     /// Says what to do.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }

@@ -53,6 +53,24 @@ def test_types_that_do_not_fit_have_a_place(sources, query, at):
 
 
 @pytest.mark.parametrize(
+    "query, what, at",
+    [
+        ("select 1\nfrom ops", "there is no table ops", "line 2, column 6"),
+        ("select name,\n busyns(start_ns, dur_ns) from op", "there is no function busyns", "line 2, column 2"),
+        ("select *\nfrom operatrs()", 'there is no analysis called "operatrs"', "line 2, column 6"),
+        ("select 1 from op, operators(groupby => 'name')", "operators has no option groupby", "line 1, column 29"),
+        ("select * from operators('module')", "options are written NAME => VALUE", "line 1, column 25"),
+        ("select *\nfrom op, (select * from operators(rank => 77)) as o", "77", "line 2, column 25"),
+    ],
+)
+def test_what_is_not_there_has_a_place(sources, query, what, at):
+    said = fails(sources["cpu"], query)
+    assert what in said and f"at: {at}" in said, said
+    answer = runs.run(runs.COMMAND, "sql", sources["cpu"], query, "--json", env=environment())
+    assert json.loads(answer.stdout)["error"]["where"] == at
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "insert into op select * from op",
