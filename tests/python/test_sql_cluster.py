@@ -156,13 +156,32 @@ def rests(*of):
     wait_until(is_resting)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [2, 4])
 def test_rows_are_those_of_one_process(job, count):
     with workers(count) as started:
         for name, query in QUERIES.items():
             names, rows, said = ask(job, query, *cluster(*started), *SMALL_PARTS)
             assert (names, rows) == ask(job, query)[:2], name
             assert said == "", name
+
+
+def test_with_one_worker_the_client_does_it_all(job):
+    """Also where it reads: what is asked of a store is asked by the client."""
+    with stores.s3() as (address, _), stores.proxy(address) as proxy:
+        client = stores.variables(proxy.address, STEPSCOPE_SQL=PROGRAM, STEPSCOPE_CLUSTER_TOKEN=TOKEN)
+        runs.stepscope("convert", job, "-o", "s3://runs/tables/", env=client)
+        with workers(1, env={**client, "AWS_ACCESS_KEY_ID": "of-a-worker"}) as [worker]:
+            words = [*cluster(worker), *SMALL_PARTS]
+            for name in ("a join", "steps of moments", "spans", "a window"):
+                proxy.requests.clear()
+                found = ask("s3://runs/tables", QUERIES[name], *words, env=client)
+                assert found == (*ask(job, QUERIES[name])[:2], ""), name
+                assert {request["by"][0] for request in proxy.requests if request["range"]} == {"test"}, name
+            for query in (QUERIES["groups"], "select * from critical_path()"):
+                plan = runs.stepscope("sql", job, f"explain {query}", *words, env=environment()).stdout
+                assert "DistributedExec" not in plan, plan
+            query = QUERIES["an analysis of each rank"]
+            assert ask(job, query, *words) == (*ask(job, query)[:2], "")
 
 
 def test_a_plan_says_who_does_what(job):
@@ -209,6 +228,74 @@ def test_a_worker_that_is_killed_in_the_middle_is_done_without(job, tmp_path):
         assert client.returncode == 0, said
         assert json.loads(out)["rows"] == expected[1]
         assert said == f"warning: worker {lost.address} was lost; the query is asked again, of 2 workers\n"
+
+
+# Some seconds of scans, exchanged rows and joins.
+LONG = (
+    "select a.rank, count(*) as n, sum((a.slice + b.slice + c.slice) % 7) as sum from slice a "
+    "join slice b on a.kind = b.kind and a.rank = b.rank join slice c on b.rank = c.rank and c.kind = 'module' "
+    "group by a.rank order by a.rank"
+)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_while_it_exchanges_rows_is_done_without(job):
+    expected = ask(job, LONG)[1]
+    with workers(3) as started:
+        plan = runs.stepscope("sql", job, f"explain {LONG}", *cluster(*started), *SMALL_PARTS, env=environment()).stdout
+        assert "NetworkShuffleExec" in plan, plan
+        before = [worker.cpu_seconds() for worker in started]
+        command = [runs.COMMAND, "sql", job, LONG, "--json", *cluster(*started), *SMALL_PARTS]
+        client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            starts_to_compute(*started)
+            worked = [worker.cpu_seconds() - was for worker, was in zip(started, before, strict=True)]
+            lost = started[worked.index(max(worked))]
+            assert client.poll() is None
+            lost.end(signal.SIGKILL)
+            out, said = client.communicate(timeout=300)
+        finally:
+            client.kill()
+        assert client.returncode == 0, said
+        assert json.loads(out)["rows"] == expected
+        assert said == f"warning: worker {lost.address} was lost; the query is asked again, of 2 workers\n"
+
+
+@pytest.mark.slow
+def test_a_worker_whose_memory_does_not_suffice_uses_its_disk(job, tmp_path):
+    # Nine million rows are put in order, those of a rank together.
+    query = (
+        "select rank, count(*) as n, max(place) as last, sum(place * (slice % 13)) as sum from ("
+        "select a.rank, a.slice, row_number() over (partition by a.rank "
+        "order by (a.slice * 7919 + b.slice) % 1000003, a.slice, b.slice) as place "
+        "from slice a join slice b on a.rank = b.rank where a.kind = 'op' and b.kind = 'python_function') "
+        "group by rank order by rank"
+    )
+    expected = ask(job, query)[1]
+    with workers(2, "--memory", "64MiB", env=environment(TMPDIR=tmp_path)) as started:
+        command = [runs.COMMAND, "sql", job, query, "--json", *cluster(*started), *SMALL_PARTS]
+        client = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        on_disk = 0
+        try:
+            while client.poll() is None:
+                on_disk = max(on_disk, sum(size_of(path) for path in tmp_path.rglob("*")))
+                time.sleep(0.02)
+            out, said = client.communicate(timeout=60)
+        finally:
+            client.kill()
+        assert (client.returncode, said) == (0, "")
+        assert json.loads(out)["rows"] == expected
+        assert on_disk > 10 << 20, on_disk
+        # Of what a query had on the disk nothing is left.
+        wait_until(lambda: not any(size_of(path) for path in tmp_path.rglob("*")))
+
+
+def size_of(path):
+    """The bytes of a file that may go away meanwhile; none of a folder."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:
+        return 0
 
 
 def test_a_worker_that_comes_later_is_asked(job):
