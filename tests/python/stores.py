@@ -124,6 +124,34 @@ def proxy(upstream, rewrite=lambda path, headers: (path, headers), tls=None):
     return served(ProxyHandler, tls, fault=lambda request: None, **members)
 
 
+class TunnelHandler(Handler):
+    """Leads to ``server.to``, whatever host is asked for."""
+
+    def do_CONNECT(self):
+        self.server.asked.add(self.path)
+        with socket.create_connection(self.server.to) as there:
+            self.send_response(200)
+            self.end_headers()
+            back = threading.Thread(target=pump, args=(there, self.connection), daemon=True)
+            back.start()
+            pump(self.connection, there)
+            back.join()
+        self.close_connection = True
+
+
+def pump(source, target):
+    """Passes on what comes until there is no more."""
+    with contextlib.suppress(OSError):
+        while some := source.recv(1 << 16):
+            target.sendall(some)
+        target.shutdown(socket.SHUT_WR)
+
+
+def tunnel(server):
+    """A proxy as ``HTTPS_PROXY`` names one, by which every host is that server."""
+    return served(TunnelHandler, to=server.server_address, asked=set())
+
+
 def google(s3_address):
     """Google's XML interface before an S3 server: it is the same but for slashes in names, and who may ask."""
 

@@ -34,8 +34,8 @@ def s3(tmp_path_factory):
         yield address, client
 
 
-def ranks(folder, count=2):
-    """Traces of ranks, large enough to be read in several parts."""
+def ranks(folder, count=2, operators=60_000):
+    """Traces of ranks, large enough to be read in several parts where nothing else is said."""
     events = [
         {
             "ph": "X",
@@ -47,7 +47,7 @@ def ranks(folder, count=2):
             "dur": 7,
             "args": {"note": "x" * 60},
         }
-        for at in range(60_000)
+        for at in range(operators)
     ]
     for rank in range(count):
         path = folder / f"rank{rank}.json"

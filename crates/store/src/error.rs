@@ -50,13 +50,20 @@ pub struct StoreError {
     pub fault: Fault,
     /// What was asked: `s3://bucket`.
     store: String,
+    /// Whether the address says by itself who may.
+    is_signed: bool,
     /// The store's own words, on one line.
     detail: String,
 }
 
 impl StoreError {
     pub(crate) fn new(fault: Fault, store: &str, detail: impl Into<String>) -> Self {
-        Self { fault, store: store.into(), detail: detail.into() }
+        // What an address is signed with is a secret, and long.
+        let (store, is_signed) = match store.split_once('?') {
+            Some((address, _)) => (address.match_indices('/').nth(2).map_or(address, |(at, _)| &address[..at]), true),
+            None => (store, false),
+        };
+        Self { fault, store: store.into(), is_signed, detail: detail.into() }
     }
 
     pub(crate) fn of(error: &object_store::Error, store: &str) -> Self {
@@ -74,7 +81,7 @@ impl StoreError {
     }
 
     fn sentence(&self) -> String {
-        let Self { fault, store, detail } = self;
+        let Self { fault, store, detail, .. } = self;
         match fault {
             Fault::Address => format!("this is no address of an object: {detail}"),
             Fault::NoCredentials if detail.is_empty() => format!("there are no credentials for {store}"),
@@ -94,8 +101,12 @@ impl StoreError {
     /// What a person can do.
     pub fn hint(&self) -> Option<&'static str> {
         let is = |scheme: &str| self.store.starts_with(scheme);
+        let has = |part: &str| self.store.contains(part);
         Some(match self.fault {
-            Fault::NoCredentials | Fault::Rejected if is("s3") => {
+            Fault::Rejected | Fault::Denied if self.is_signed => {
+                "ask for a new signed address: a signature is for one object, and for some time"
+            }
+            Fault::NoCredentials | Fault::Rejected if is("s3") || has(".amazonaws.com") => {
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile that has them with AWS_PROFILE, or set \
                  AWS_SKIP_SIGNATURE=true where anybody may read"
             }
@@ -103,6 +114,7 @@ impl StoreError {
                 "run `gcloud auth application-default login`, name a key with GOOGLE_APPLICATION_CREDENTIALS, or set \
                  GOOGLE_SKIP_SIGNATURE=true where anybody may read"
             }
+            Fault::Rejected if is("http") && !has(".windows.net") => "check the address: nothing else says who asks",
             Fault::NoCredentials | Fault::Rejected => {
                 "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_SAS_TOKEN, or \
                  AZURE_SKIP_SIGNATURE=true where anybody may read"
@@ -197,6 +209,16 @@ mod tests {
             StoreError::in_error(&error).and_then(StoreError::hint).is_some_and(|hint| hint.contains("AWS_PROFILE"))
         );
         assert_eq!(StoreError::in_error(&ErrorKind::NotFound.into()), None);
+    }
+
+    #[test]
+    fn what_an_address_is_signed_with_is_not_repeated() {
+        let base = "https://runs.s3.amazonaws.com/t.json?X-Amz-Signature=0a1b";
+        for (fault, said) in [(Fault::Denied, "denies access"), (Fault::Rejected, "does not accept the credentials")] {
+            let error = StoreError::new(fault, base, "");
+            assert_eq!(error.to_string(), format!("https://runs.s3.amazonaws.com {said}"));
+            assert!(error.hint().is_some_and(|hint| hint.contains("a new signed address")));
+        }
     }
 
     #[test]

@@ -67,15 +67,20 @@ impl Location {
         Ok(Some(Self { store, object }))
     }
 
+    /// Whether the address is that of one object, which it says itself that one may read.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.object.as_ref().is_empty() && Url::parse(&self.store.base).is_ok_and(|url| is_signed(&url))
+    }
+
     /// What is there: an object, or a folder of objects.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         if let Some(known) = self.store.listings.known(&self.object) {
             return known.ok_or_else(|| self.not_found());
         }
-        if !self.object.as_ref().is_empty() {
+        if self.is_signed() || !self.object.as_ref().is_empty() {
             match self.head() {
                 Ok(meta) => return Ok(metadata_of(&meta)),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Err(error) if error.kind() != io::ErrorKind::NotFound || self.is_signed() => return Err(error),
                 Err(_) => {}
             }
         }
@@ -165,16 +170,42 @@ impl Address {
             return Ok(Self { scheme, base, object });
         }
         let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+        if is_signed(&url) {
+            // Who has the address may read this object, and nothing else: neither the cloud's credentials nor its lists count. It
+            // is asked for as it was signed: `+` is not `%2B` for all servers.
+            let base = url[..Position::AfterQuery].to_string();
+            return Ok(Self { scheme: ObjectStoreScheme::Http, base, object: ObjectPath::default() });
+        }
         let (scheme, object) = ObjectStoreScheme::parse(&url).map_err(|error| wrong(error.to_string()))?;
+        let query = url.query().filter(|query| !query.is_empty());
+        // Without `=` it is a pattern.
+        if scheme != ObjectStoreScheme::Http && query.is_some_and(|query| query.contains('=')) {
+            return Err(wrong("what stands behind its `?` is no signature".into()));
+        }
         // What of the path is no name of an object is the bucket.
         let segments = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
         let bucket = url.path().split('/').filter(|part| !part.is_empty());
         let bucket: Vec<&str> = bucket.take(segments(url.path()).saturating_sub(object.parts_count())).collect();
-        let query = url.query().filter(|_| scheme == ObjectStoreScheme::Http).map(|query| format!("?{query}"));
         let base = format!("{}/{}", &url[..Position::BeforePath], bucket.join("/"));
-        let base = base.trim_end_matches('/').to_string() + &query.map_or(String::new(), |query| format!("/{query}"));
+        let query = query.filter(|_| scheme == ObjectStoreScheme::Http).map(|query| format!("/?{query}"));
+        let base = base.trim_end_matches('/').to_string() + &query.unwrap_or_default();
         Ok(Self { scheme, base, object })
     }
+}
+
+/// What addresses that S3, Azure and Google sign have behind their `?`: all of one line.
+const SIGNATURES: [&[&str]; 5] = [
+    &["X-Amz-Signature"],
+    &["AWSAccessKeyId", "Signature"],
+    &["sv", "sig"],
+    &["X-Goog-Signature"],
+    &["GoogleAccessId", "Signature"],
+];
+
+/// Whether a web address says by itself who may read.
+fn is_signed(url: &Url) -> bool {
+    let has = |name: &&str| url.query_pairs().any(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_empty());
+    SIGNATURES.iter().any(|names| names.iter().all(has))
 }
 
 #[cfg(test)]
@@ -202,5 +233,32 @@ mod tests {
         is("http://h:80/a%20b/t.json", "http://h", "a b/t.json");
         is("http://h:81/t.json?key=1", "http://h:81/?key=1", "t.json");
         assert!(Address::parse("s3://runs/a//b").is_err());
+    }
+
+    #[test]
+    fn a_signed_address_is_an_object_of_a_web_server_with_its_signature() {
+        let is = |text: &str| {
+            let (scheme, object) = (ObjectStoreScheme::Http, ObjectPath::default());
+            assert_eq!(Address::parse(text).unwrap(), Address { scheme, base: text.into(), object });
+        };
+        let signed = "X-Amz-Credential=K%2F20261130%2Feu-west-1%2Fs3%2Faws4_request&X-Amz-Signature=0a1b";
+        is(&format!("https://runs.s3.eu-west-1.amazonaws.com/a%20b/t%2B1.json.gz?{signed}"));
+        is(&format!("https://s3.eu-west-1.amazonaws.com/runs/t+1.json?{signed}"));
+        is("https://runs.s3.amazonaws.com/t.json?AWSAccessKeyId=K&Signature=a%2Bb%3D&Expires=1");
+        is("https://acc.blob.core.windows.net/c/a/t.json?sv=2024-11-04&sr=b&sp=r&sig=a%2Fb%3D");
+        is("https://storage.googleapis.com/runs/t.json?X-Goog-Expires=9&X-Goog-Signature=0a");
+        is("https://storage.googleapis.com/runs/t.json?GoogleAccessId=a%40b&Expires=1&Signature=c");
+    }
+
+    #[test]
+    fn what_is_no_signature_is_not_dropped() {
+        let no = |text: &str| assert!(Address::parse(text).is_err(), "{text}");
+        no("https://runs.s3.eu-west-1.amazonaws.com/a?versionId=1");
+        no("https://acc.blob.core.windows.net/c/a?sv=2024-11-04");
+        no("https://acc.blob.core.windows.net/c/a?sv=2024-11-04&sig=");
+        let host = "https://runs.s3.eu-west-1.amazonaws.com";
+        for pattern in ["a?", "rank?.json"] {
+            assert_eq!(Address::parse(&format!("{host}/{pattern}")).unwrap().base, host);
+        }
     }
 }

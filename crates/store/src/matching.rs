@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 const OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: false };
 
-/// The files and folders of a store that `pattern` matches, by name; `None` when it is no address.
+/// The files and folders of a store that `pattern` matches, by name; `None` when it is no address. What is signed is no pattern.
 ///
 /// # Errors
 /// When the pattern is none, or the store refuses.
 pub fn matching(pattern: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     let Some(text) = pattern.to_str() else { return Ok(None) };
+    if Location::of(pattern)?.is_some_and(|location| location.is_signed()) {
+        return Ok(Some(vec![pattern.into()]));
+    }
     // What stands before the first wildcard is a folder to list.
     let literal = &text[..text.find(['*', '?', '[']).unwrap_or(text.len())];
     let Some((folder, _)) = literal.rsplit_once('/') else { return Ok(None) };
