@@ -1,7 +1,9 @@
 """Runs that are recorded into a store: sent while the job runs, resumed, and never lost when the store is away."""
 
+import shutil
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import runs
@@ -9,6 +11,7 @@ import stores
 from stores import table, variables
 
 pytest.importorskip("boto3")
+RUN = Path(__file__).parents[1] / "fixtures" / "gpu" / "streams" / "run"
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,41 @@ def test_what_a_process_recorded_is_sent_when_it_ends(s3, tmp_path):
         assert job.returncode == 0, said
     assert set(parts) < set(keys(client, "early/", ".parquet"))
     assert [row["count"] for row in table("s3://runs/early", variables(address)) if row["name"] == "aten::add"] == [2]
+
+
+def is_part(number):
+    return lambda request: request["method"] == "PUT" and f"partNumber={number}&" in f"{request['path']}&"
+
+
+@pytest.mark.parametrize(
+    "is_refused",
+    [is_part(1), is_part(8), lambda request: request["method"] == "POST" and "uploadId=" in request["path"]],
+    ids=["the first part", "the last part", "the end"],
+)
+def test_a_file_that_breaks_off_leaves_no_parts_at_the_store(s3, tmp_path, is_refused):
+    address, client = s3
+    run = tmp_path / "run"
+    shutil.copytree(RUN, run)
+    with open(run / "long.bin", "wb") as file:
+        # Seven parts and a half.
+        file.truncate(60 << 20)
+    with stores.proxy(address) as proxy:
+        env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0)
+        prefix = tmp_path.name
+        proxy.fault = lambda request: 403 if is_refused(request) else None
+        told = runs.run(runs.COMMAND, "upload", run, f"s3://runs/{prefix}", env=env)
+        assert told.returncode == 1 and "s3://runs denies access" in told.stderr
+        assert any(is_refused(request) for request in proxy.requests)
+        begun = client.list_multipart_uploads(Bucket="runs").get("Uploads", [])
+        assert not [upload for upload in begun if upload["Key"].startswith(prefix)]
+        assert not keys(client, f"{prefix}/", ".bin")
+        # What the store said first is the error, also where it does not hear that the rest will not come.
+        proxy.fault = lambda request: 403 if is_refused(request) else 500 if request["method"] == "DELETE" else None
+        told = runs.run(runs.COMMAND, "upload", run, f"s3://runs/{prefix}", env=env)
+        assert told.returncode == 1 and "s3://runs denies access" in told.stderr
+        proxy.fault = lambda request: None
+        runs.stepscope("upload", run, f"s3://runs/{prefix}", env=env)
+        assert client.head_object(Bucket="runs", Key=f"{prefix}/long.bin")["ContentLength"] == 60 << 20
 
 
 def keys(client, prefix, ending):
