@@ -73,8 +73,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class ProxyHandler(Handler):
-    """Passes requests on, their path and headers as ``server.rewrite`` makes them. What ``server.fault(request)`` gives is done to the answer: a status instead, ``("cut", n)``
-    after n bytes, ``("flip", n)`` a bit of byte n, ``("delay", s)``, or a function that is called before."""
+    """Passes requests on, their path and headers as ``server.rewrite`` makes them. What ``server.fault(request)`` gives is done to the answer: a status instead,
+    ``("says", (status, text))`` instead, ``("gone", 0)`` for none at all, ``("cut", n)`` after n bytes, ``("flip", n)`` a bit of byte n, ``("delay", s)``, or a
+    function that is called before."""
 
     def handle_any(self):
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -87,7 +88,13 @@ class ProxyHandler(Handler):
             self.server.requests.append(request)
             fault = self.server.fault(request)
         if isinstance(fault, int):
-            self.answer(fault, [], b"<Error><Code>SlowDown</Code></Error>" if fault == 503 else b"")
+            fault = "says", (fault, "<Error><Code>SlowDown</Code></Error>" if fault == 503 else "")
+        if isinstance(fault, tuple) and fault[0] == "says":
+            status, text = fault[1]
+            self.answer(status, [], b"" if self.command == "HEAD" else text.encode())
+            return
+        if isinstance(fault, tuple) and fault[0] == "gone":
+            self.close_connection = True
             return
         if callable(fault):
             fault()

@@ -1,9 +1,11 @@
 """Runs that are recorded into a store: sent while the job runs, resumed, and never lost when the store is away."""
 
+import contextlib
 import shutil
 import sys
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import runs
@@ -58,11 +60,6 @@ def test_nothing_is_lost_when_the_store_is_away(s3, tmp_path):
         told = recorded("s3://runs/away", away, tmp_path)
         assert "the run is kept here" in told.stderr and "stepscope upload" in told.stderr
         (run,) = (tmp_path / "stepscope-runs").iterdir()
-        # It breaks off in the middle, and goes on.
-        answers = iter([None] * 2)
-        proxy.fault = lambda request: next(answers, 500) if request["method"] == "PUT" else None
-        broken = runs.run(runs.COMMAND, "upload", run, "s3://runs/away", env=away)
-        assert broken.returncode == 1 or "sent" in broken.stdout
         proxy.fault = lambda request: None
         runs.stepscope("upload", run, "s3://runs/away", env=away)
         proxy.requests.clear()
@@ -96,6 +93,92 @@ def test_what_a_process_recorded_is_sent_when_it_ends(s3, tmp_path):
         assert job.returncode == 0, said
     assert set(parts) < set(keys(client, "early/", ".parquet"))
     assert [row["count"] for row in table("s3://runs/early", variables(address)) if row["name"] == "aten::add"] == [2]
+
+
+# A process for each argument, one after the other. Each ends when there is a file of that name.
+FAMILY = """
+import os, sys, time, torch
+for name in sys.argv[1:]:
+    child = os.fork()
+    torch.ones(4) + 1
+    if not child:
+        break
+    os.waitpid(child, 0)
+    while not os.path.exists(name):
+        time.sleep(0.05)
+sys.exit(7)
+"""
+
+
+@contextlib.contextmanager
+def family(proxy, folder, address):
+    """A recording of two processes that end early, and of their parent, and the environment that it sends in."""
+    env = variables(proxy.address, STEPSCOPE_STORE_RETRY_S=0)
+    command = [runs.COMMAND, "record", "-o", address, "--", sys.executable, "-c", FAMILY, "one", "two"]
+    with runs.started(*command, cwd=folder, env=env) as job:
+        yield job, env
+
+
+def wait_until(is_so, job):
+    deadline = time.monotonic() + 300
+    while not is_so():
+        assert job.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_store_that_goes_away_meanwhile_gets_the_rest_later(s3, tmp_path):
+    address, client = s3
+    with stores.proxy(address) as proxy, family(proxy, tmp_path, "s3://runs/broken") as (job, env):
+        wait_until(lambda: keys(client, "broken/", ".parquet"), job)
+        sent = keys(client, "broken/", "")
+        refused = []
+
+        def away(request):
+            refused.append(request["path"])
+            return "gone", 0
+
+        proxy.fault = away
+        (tmp_path / "one").touch()
+        # The part of the second process is refused while the job runs.
+        wait_until(lambda: any(path.partition("?")[0].endswith(".parquet") for path in refused), job)
+        (tmp_path / "two").touch()
+        _, said = job.communicate(timeout=300)
+        assert job.returncode == 7, said
+        assert "the connection to s3://runs broke" in said and "the run is kept here" in said
+        assert keys(client, "broken/", "") == sent
+        proxy.fault = lambda request: None
+        proxy.requests.clear()
+        (run,) = (tmp_path / "stepscope-runs").iterdir()
+        assert f"stepscope upload stepscope-runs/{run.name} s3://runs/broken" in said
+        files = [path for path in run.rglob("*") if path.is_file() and "raw" not in path.relative_to(run).parts]
+        missing = len(files) - len(sent)
+        assert missing >= 2, "the second process and the parent"
+        told = runs.stepscope("upload", run, "s3://runs/broken", env=env).stdout
+        assert told.startswith(f"{missing} files"), told
+        put = {unquote(request["path"].partition("?")[0]) for request in proxy.requests if request["method"] == "PUT"}
+        assert len(put) == missing and not put & {f"/runs/{key}" for key in sent}
+        found = table("s3://runs/broken", env)
+        assert found == table(run, runs.environment())
+        assert [row["count"] for row in found if row["name"] == "aten::add"] == [4]
+
+
+def test_a_store_that_comes_back_while_the_job_runs_gets_all(s3, tmp_path):
+    address, client = s3
+    with stores.proxy(address) as proxy:
+        proxy.fault = lambda request: 500
+        with family(proxy, tmp_path, "s3://runs/back") as (job, env):
+            # The first process has ended, and nothing of it could be sent.
+            wait_until(lambda: any(".parquet" in request["path"] for request in proxy.requests), job)
+            assert not keys(client, "back/", "")
+            proxy.fault = lambda request: None
+            wait_until(lambda: keys(client, "back/", ".parquet"), job)
+            assert "back/run.json" in keys(client, "back/", "")
+            (tmp_path / "one").touch()
+            (tmp_path / "two").touch()
+            _, said = job.communicate(timeout=300)
+    assert job.returncode == 7, said
+    assert "and sent when that works" in said and "sent to s3://runs/back" in said and "kept here:" not in said
+    assert [row["count"] for row in table("s3://runs/back", variables(address)) if row["name"] == "aten::add"] == [4]
 
 
 def is_part(number):
