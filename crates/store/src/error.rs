@@ -161,13 +161,15 @@ fn fault_of(error: &object_store::Error) -> Fault {
     if says(&["ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"]) {
         return Fault::Rejected;
     }
+    let is_busy = says(&["SlowDown", "ServerBusy", "ateLimitExceeded", "status code: 429", "status code: 503"]);
     match error {
+        // Google also says this with the status of what is denied.
+        Error::PermissionDenied { .. } | Error::Generic { .. } if is_busy => Fault::Throttled,
         Error::NotFound { .. } => Fault::NotFound,
         Error::Precondition { .. } => Fault::Changed,
         Error::PermissionDenied { .. } => Fault::Denied,
         Error::Unauthenticated { .. } => Fault::Rejected,
         Error::InvalidPath { .. } => Fault::Address,
-        _ if says(&["SlowDown", "429", "503 Service", "ServerBusy", "rateLimitExceeded"]) => Fault::Throttled,
         // What is refused of a listing has no kind of its own.
         _ if says(&["status code: 403"]) => Fault::Denied,
         _ if says(&["status code: 401"]) => Fault::Rejected,
@@ -232,6 +234,12 @@ mod tests {
             StoreError::of(&object_store::Error::Generic { store: "S3", source }, "s3://b").fault,
             Fault::Throttled
         );
+        let source = "status code: 403 Forbidden: <Code>userRateLimitExceeded</Code>".into();
+        let error = object_store::Error::PermissionDenied { path: "k".into(), source };
+        assert_eq!(StoreError::of(&error, "gs://b").fault, Fault::Throttled);
+        let source = "Error performing GET http://h/b/429 in 429ms - status code: 500 Internal Server Error".into();
+        let error = object_store::Error::Generic { store: "S3", source };
+        assert_eq!(StoreError::of(&error, "s3://b").fault, Fault::Other);
         let source = "Server returned non-2xx status code: 403 Forbidden: AccessDenied".into();
         let error = object_store::Error::Generic { store: "S3", source };
         assert_eq!(StoreError::of(&error, "s3://b").fault, Fault::Denied);

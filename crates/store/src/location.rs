@@ -114,8 +114,8 @@ impl Location {
         let Self { store, object } = self.clone();
         let meta = wait(async move {
             match store.objects.head(&object).await {
-                // An address that is signed for reading is so for nothing else.
-                Err(_) if store.base.contains('?') => {
+                // An address that is signed for reading is so for nothing else. And what refuses HEAD does not say why.
+                Err(error) if store.base.contains('?') || is_refused(&error) => {
                     let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
                     store.objects.get_opts(&object, options).await.map(|result| result.meta)
                 }
@@ -148,6 +148,13 @@ impl Location {
     fn not_found(&self) -> io::Error {
         StoreError::new(Fault::NotFound, &self.store.base, "").into()
     }
+}
+
+/// Whether a store does not want to answer who asks: S3 says 400 where credentials are over.
+fn is_refused(error: &object_store::Error) -> bool {
+    use object_store::Error;
+    matches!(error, Error::PermissionDenied { .. } | Error::Unauthenticated { .. })
+        || error.to_string().contains("status code: 400")
 }
 
 /// What is known of an object.
