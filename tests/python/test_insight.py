@@ -81,8 +81,7 @@ def test_a_fault_of_a_real_job_gains_most(tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slow_loader_on_a_rank", "skipped_collective"])
 def test_a_fault_of_one_rank_is_named_first_with_the_rank(tmp_path, name):
-    """In the product's own order, without what a busy machine adds. A rank that is late for a reason that a rule names has
-    one row: that rule's."""
+    """In the product's own order, without what a busy machine adds."""
     job = JOBS[name]
     command = [sys.executable, BENCHES / "insight" / "job.py", name, "--seed", 101, "--steps", job.steps]
     command += ["--ranks", job.ranks]
@@ -90,6 +89,3 @@ def test_a_fault_of_one_rank_is_named_first_with_the_rank(tmp_path, name):
     rows = [row for row in advice(tmp_path / "run") if row["rule"] not in OF_THE_MACHINE]
     found, _ = job.found(rows)
     assert found == 1, json.dumps(rows, indent=1)
-    if name == "slow_loader_on_a_rank":
-        assert rows[0]["rule"] == "input.main_process" and "The others wait for it" in rows[0]["says"], rows[0]
-        assert "rank.slow" not in [row["rule"] for row in rows]

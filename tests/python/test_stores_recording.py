@@ -171,8 +171,7 @@ def test_a_store_that_comes_back_while_the_job_runs_gets_all(s3, tmp_path):
             wait_until(lambda: any(".parquet" in request["path"] for request in proxy.requests), job)
             assert not keys(client, "back/", "")
             proxy.fault = lambda request: None
-            wait_until(lambda: keys(client, "back/", ".parquet"), job)
-            assert "back/run.json" in keys(client, "back/", "")
+            wait_until(lambda: keys(client, "back/", ".parquet") and "back/run.json" in keys(client, "back/", ""), job)
             (tmp_path / "one").touch()
             (tmp_path / "two").touch()
             _, said = job.communicate(timeout=300)

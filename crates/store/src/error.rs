@@ -106,7 +106,9 @@ impl StoreError {
             Fault::Rejected | Fault::Denied if self.is_signed => {
                 "ask for a new signed address: a signature is for one object, and for some time"
             }
-            Fault::NoCredentials | Fault::Rejected if is("s3") || has(".amazonaws.com") => {
+            Fault::NoCredentials | Fault::Rejected
+                if is("s3") || has(".amazonaws.com") || has(".cloudflarestorage.com") =>
+            {
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile that has them with AWS_PROFILE, or set \
                  AWS_SKIP_SIGNATURE=true where anybody may read"
             }
@@ -114,7 +116,11 @@ impl StoreError {
                 "run `gcloud auth application-default login`, name a key with GOOGLE_APPLICATION_CREDENTIALS, or set \
                  GOOGLE_SKIP_SIGNATURE=true where anybody may read"
             }
-            Fault::Rejected if is("http") && !has(".windows.net") => "check the address: nothing else says who asks",
+            Fault::Rejected
+                if is("http") && ![".windows.net", ".microsoft.com", ".cloudflarestorage.com"].into_iter().any(has) =>
+            {
+                "check the address: nothing else says who asks"
+            }
             Fault::NoCredentials | Fault::Rejected => {
                 "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_SAS_TOKEN, or \
                  AZURE_SKIP_SIGNATURE=true where anybody may read"

@@ -30,16 +30,15 @@ def _run_next_sitecustomize():
     import os
     import sys
 
-    # The one of importlib.machinery, whose import takes longer than all else here.
+    # Those of importlib, whose import takes longer than all else here.
+    from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import PathFinder
 
     here = os.path.dirname(os.path.abspath(__file__))
     others = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     spec = PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
-        import importlib.util
-
-        module = importlib.util.module_from_spec(spec)
+        module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module
         spec.loader.exec_module(module)
 

@@ -31,10 +31,14 @@ test("a link to a slice leads to the timeline of its rank, where it shows one", 
 test("a link to a stretch of time has a window of which the stretch is half, however short it is", () => {
   Object.assign(globalThis, { history: { pushState: () => {} } });
   setParams({ rank: null });
-  detail.value = { shows_all: true } as RunDetail;
   const gap = { rank: 1, start_ns: 1_000n, length_ns: 40n };
+  const known = (shows_all: boolean, ranks: unknown[]) => ({ shows_all, ranks }) as unknown as RunDetail;
+  detail.value = known(true, [{}]);
   expect(timelineOver(gap)).toBe("#timeline?view=980-1060&range=1000-1040");
-  detail.value = { shows_all: false } as RunDetail;
+  // A range among the events of several ranks would have the sums of all.
+  detail.value = known(true, [{}, {}]);
+  expect(timelineOver(gap)).toBe("#timeline?view=980-1060&at=1000&at-rank=1");
+  detail.value = known(false, [{}, {}]);
   expect(timelineOver(gap)).toBe("#timeline?rank=1&view=980-1060&range=1000-1040");
   // A moment has no length that could fill anything.
   expect(timelineOver({ ...gap, length_ns: 0 })).toBe("#timeline?rank=1&at=1000&at-rank=1");

@@ -56,10 +56,16 @@ interface Stretch {
 /** Steps that are taken for the run's where it has none. */
 const PARTS = 20;
 
-/** The timeline at a stretch of time, which is its range and fills half of it: a short one would be a speck in all of the time. */
+/**
+ * The timeline at a stretch of time, which fills half of it: a short one would be a speck in all of the time. It is the
+ * range there; among the events of several ranks it is a place of its rank, since a range has the sums of all.
+ */
 export function timelineOver({ rank, start_ns, length_ns }: Stretch): string {
   if (Number(length_ns) <= 0) return timelineAt({ rank, start_ns });
   const span = { start_ns: Number(start_ns), end_ns: Number(start_ns) + Number(length_ns) };
+  const isOneOfMany = rank !== null && rank !== undefined && (detail.value?.ranks.length ?? 0) > 1;
+  if (isOneOfMany && detail.value?.shows_all)
+    return hrefOf("timeline", { view: viewOf(span), at: String(start_ns), "at-rank": String(rank) });
   return hrefOf("timeline", { ...ofRank(rank), view: viewOf(span), range: formatSpan(span) });
 }
 

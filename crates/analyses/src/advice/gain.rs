@@ -56,6 +56,11 @@ pub enum GainEstimate {
 }
 
 impl GainEstimate {
+    /// Whether it says what will be, and no limit of it.
+    pub fn is_forecast(self) -> bool {
+        matches!(self, Self::Removal | Self::Replay)
+    }
+
     /// The words before the gain in a sentence: a forecast is `about` so much.
     pub fn words(self) -> &'static str {
         match self {

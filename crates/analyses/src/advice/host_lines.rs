@@ -24,12 +24,7 @@ pub(super) const PYTHON: Rule = Rule {
     evidence: "host_lines",
     to_do: "Take this code out of the step: do it once before the loop, every so many steps, in the workers of the \
             `DataLoader`, or with operators on whole tensors.",
-    judge: |facts| {
-        let times: &Vec<HostTime> = facts.context.get();
-        let mut samples = times.iter().flat_map(|time| &time.samples);
-        let is_unknown = samples.any(|sample| sample.doing == Doing::Unknown);
-        judge(facts, PYTHON_RUNS, if is_unknown { "runs Python, or waits," } else { "runs Python" })
-    },
+    judge: |facts| judge(facts, PYTHON_RUNS, "runs Python"),
 };
 
 /// What a system says that does not tell what threads wait for: then it is known only that it is in this line.
@@ -93,11 +88,6 @@ fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
 
 fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option<Advice> {
     let trace = facts.trace;
-    // A thread that waits while its rank communicates waits for other ranks.
-    let communicates = match doing == LOCKS || doing == OUTSIDE {
-        true => facts.communication(time.rank),
-        false => IntervalSet::default(),
-    };
     // PyTorch's own Python between operators is no code that could be left out; and who waits for a backward pass, which
     // has a thread of its own where there is a device, waits for operators.
     let is_own = |sample: &StackSample| {
@@ -107,8 +97,16 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
     };
     let samples: Vec<&StackSample> =
         time.samples.iter().filter(|sample| doing.contains(&sample.doing) && is_own(sample)).collect();
-    let samples: Vec<&StackSample> =
-        samples.into_iter().filter(|sample| !contains(communicates.spans(), sample.time_ns)).collect();
+    // A thread that waits while its rank communicates waits for other ranks.
+    let may_wait = |sample: &&StackSample| [LOCKS, OUTSIDE, &[Doing::Unknown]].concat().contains(&sample.doing);
+    let communicates = match samples.iter().any(may_wait) {
+        true => facts.communication(time.rank),
+        false => IntervalSet::default(),
+    };
+    let waits = |sample: &&StackSample| may_wait(sample) && contains(communicates.spans(), sample.time_ns);
+    let samples: Vec<&StackSample> = samples.into_iter().filter(|sample| !waits(sample)).collect();
+    let is_unknown = samples.iter().any(|sample| sample.doing == Doing::Unknown);
+    let how = if is_unknown { "runs Python, or waits," } else { how };
     if samples.len() < LEAST_SAMPLES {
         return None;
     }
@@ -126,8 +124,10 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
         0 => 0,
         when_ns => (i128::from(all_ns) * i128::from(exposed.total_ns()) / i128::from(when_ns)) as i64,
     };
+    let exposed_count = samples.iter().filter(|sample| contains(time.exposed.spans(), sample.time_ns)).count();
+    let error_ns = 2 * time.error_ns(exposed_count as i64);
     // Also if there were less of it than samples say, by two standard errors.
-    share(ns - 2 * time.error_ns(count), time.steps.total_ns(), THRESHOLD)?;
+    share(ns - error_ns, time.steps.total_ns(), THRESHOLD)?;
     let row = share(ns, time.steps.total_ns(), THRESHOLD)?;
     let stacks: Vec<_> = samples.iter().map(|sample| outermost_first(trace, sample)).collect();
     let (line, part) = line_of(trace, &stacks)?;
@@ -136,7 +136,6 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
         part => format!("{} for {} of it", quoted(&line), format_ratio(part)),
     };
     let (spent, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
-    let error_ns = 2 * time.error_ns(count);
     let (error, samples) = (format_ns(error_ns), counted(count, "sample"));
     Some(Advice {
         rank: Some(time.rank),

@@ -126,8 +126,11 @@ mod tests {
         #[test]
         fn what_rows_gain_together_is_no_more_than_there_is(
             rows in prop::collection::vec(("[x.]{20}", prop::option::of(0_i64..1)), 0..6),
+            parts in prop::collection::vec(0_i64..20, 0..3),
         ) {
-            let rows: Vec<Advice> = rows.iter().map(|(cells, device)| row(0, *device, cells)).collect();
+            let mut rows: Vec<Advice> = rows.iter().map(|(cells, device)| row(0, *device, cells)).collect();
+            // Those that know how much is theirs come last, and are all about the same time.
+            rows.extend(parts.iter().map(|ns| part(*ns, "xxxxxxxxxxxxxxxxxxxx")));
             let all = rows.iter().fold(IntervalSet::default(), |all, row| all.union(&row.time)).total_ns();
             prop_assert!(own(rows).into_iter().flatten().sum::<i64>() <= all);
         }

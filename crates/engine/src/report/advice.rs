@@ -140,9 +140,11 @@ fn gain_says(row: &Advice) -> String {
             format!("{} to {}{}", format_ns(low_ns), format_ns(high_ns), share(gain_ns))
         }
         Some(high_ns) => {
-            let own_ns = row.own_gain_ns.filter(|own_ns| low_ns == 0 && is_part(*own_ns, high_ns));
+            // A forecast that may be wrong by all of it is no range.
+            let ns = if estimate.is_forecast() { gain_ns } else { high_ns };
+            let own_ns = row.own_gain_ns.filter(|own_ns| low_ns == 0 && is_part(*own_ns, ns));
             let own = own_ns.map_or(String::new(), |own_ns| format!(" ({} its own)", format_ns(own_ns)));
-            format!("{words} {}{}{own}", format_ns(high_ns), share(high_ns))
+            format!("{words} {}{}{own}", format_ns(ns), share(ns))
         }
     }
 }
@@ -184,6 +186,11 @@ mod tests {
             own_gain_ns,
             ..Advice::default()
         };
+        let wrong_by = |error_ns, own_ns| Advice { error_ns, ..row(GainEstimate::Removal, own_ns) };
+        assert_eq!(gain_says(&wrong_by(500_000, None)), "3.50 ms to 4.50 ms, 50.0 %");
+        assert_eq!(gain_says(&wrong_by(4_000_000, None)), "about 4.00 ms, 50.0 %");
+        assert_eq!(gain_says(&wrong_by(4_000_000, Some(1_000_000))), "about 4.00 ms, 50.0 % (1.00 ms its own)");
+        assert_eq!(wrong_by(6_000_000, None).gain_range(), Some((0, Some(8_000_000))), "no more than there is");
         for (estimate, own_ns, said) in [
             (GainEstimate::Removal, None, "about 4.00 ms, 50.0 %"),
             (GainEstimate::Removal, Some(3_000_000), "3.00 ms to 4.00 ms, 50.0 %"),

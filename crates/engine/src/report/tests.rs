@@ -100,6 +100,11 @@ fn an_answer_from_two_steps_says_that_they_are_few() {
     assert!(two[0].contains(" to gain.") && two[1] == says, "{two:?}");
     let three = few(&long("000111222"), &long("CNNCNNCNN"));
     assert!(three[0].contains(" to gain.") && three[1].starts_with("GPU 0"), "{three:?}");
+    // One of many that is asked for is not all that there is.
+    let run =
+        OpenedRun::of(drawn(&format!("rank 0 step {}\nrank 0 stream 7 {}", long("0000011111"), long("CCCN|NCCN|N"))));
+    let one = report(&run, &Selection { step: Some(1), ..Selection::default() }, "RUN").unwrap().verdict;
+    assert!(!one.iter().any(|sentence| sentence.contains("recorded whole")), "{one:?}");
 }
 
 #[test]

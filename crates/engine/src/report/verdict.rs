@@ -2,6 +2,7 @@
 
 use super::coverage::WORTH_A_CHANGE;
 use super::{AdviceRow, Breakdown, DeviceTime, RanksTogether, Report};
+use std::collections::BTreeSet;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 use stepscope_trace::FindingCode;
 
@@ -52,9 +53,9 @@ fn answer(report: &Report) -> Option<String> {
 
 /// That what was seen in one step or two may be chance.
 fn few_steps(report: &Report) -> Option<String> {
-    let steps = report.steps.as_ref().filter(|steps| steps.source != "whole")?;
-    let were = match steps.averaged_count() {
-        0 => return None,
+    let steps = report.steps.as_ref().filter(|steps| steps.source != "whole" && report.step.is_none())?;
+    let whole: BTreeSet<i64> = steps.steps.iter().filter(|step| step.is_complete).map(|step| step.step).collect();
+    let were = match whole.len() {
         1 => "Only one step was",
         2 => "Only two steps were",
         _ => return None,

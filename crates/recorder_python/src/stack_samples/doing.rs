@@ -142,7 +142,9 @@ fn waits_for_descriptor(descriptor: usize) -> Doing {
         Ok(name) if name.starts_with(b"pipe:") || name.starts_with(b"socket:") => Doing::Connection,
         // Events, timers, terminals.
         Ok(name) if name.starts_with(b"anon_inode:") || is_device(name) => Doing::System,
-        _ => Doing::File,
+        Ok(_) => Doing::File,
+        // It was closed meanwhile.
+        Err(_) => Doing::System,
     }
 }
 

@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Cell, Unit } from "../../api/types";
 import { exactCell, formatCell } from "../../format/cell";
 import { shortName } from "../../format/names";
@@ -31,6 +31,12 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
   const pointed = usePointed();
   const list = useRef<HTMLOListElement>(null);
   const [active, setActive] = useState(0);
+  const names = bars.map(wholeOf).join("\n");
+  // Of other bars than were pointed at nothing is said.
+  useEffect(() => {
+    void names;
+    pointed.value = null;
+  }, [names, pointed]);
   const most = Math.max(0, ...bars.map((bar) => Number(bar.value ?? 0)));
   const reached = Math.min(active, bars.length - 1);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -43,7 +49,7 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
     const to = moves[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    list.current?.querySelectorAll<HTMLElement>("a, [role=button]")[to]?.focus();
+    list.current?.querySelectorAll<HTMLElement>("a, [role=img]")[to]?.focus();
   };
   return (
     <>
@@ -96,7 +102,7 @@ function Name({ bar, isPath, isReached, onFocus, onKeyDown }: NameProps) {
       {cut}
     </a>
   ) : (
-    <span role="button" aria-description={title} tabIndex={isReached ? 0 : -1} onFocus={onFocus} onKeyDown={onKeyDown}>
+    <span role="img" aria-label={title} tabIndex={isReached ? 0 : -1} onFocus={onFocus} onKeyDown={onKeyDown}>
       {cut}
     </span>
   );

@@ -51,7 +51,7 @@ test("one that stands for several is taken apart by its place, and what is in ea
   expect(apart.filter(({ alike }) => alike !== undefined)).toEqual([]);
 });
 
-test("modules of different classes are not alike, and what is not known of one is not of all", () => {
+test("modules of different classes are not alike, and what is known of some is added", () => {
   const rows = [
     row("m", null, "Model", 9),
     row("m.layers.0", "m", "Dense", 1),

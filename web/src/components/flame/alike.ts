@@ -62,7 +62,7 @@ export function mergedAlike(rows: readonly Row[], { id, sums, kindOf, isApart }:
     const row: Record<string, Cell> = { ...first, name, parent: above ? (above[id] ?? null) : null };
     if (node.rows.length > 1)
       for (const column of Object.keys(first)) {
-        if (sums.has(column)) row[column] = node.rows.map((row) => row[column]).reduce(sum) ?? null;
+        if (sums.has(column)) row[column] = sum(...node.rows.map((row) => row[column]));
         else if (isNumber(first[column]) && !PLACES.has(column)) row[column] = null;
       }
     if (node.names.size > 1) row.alike = place;
@@ -121,9 +121,10 @@ const MOST_RUNS = 3;
 
 const isNumber = (cell: Cell | undefined): boolean => typeof cell === "number" || typeof cell === "bigint";
 
-function sum(one: Cell | undefined, other: Cell | undefined): Cell {
-  if (one === null || one === undefined) return other ?? null;
-  if (other === null || other === undefined) return one;
-  if (typeof one === "bigint" || typeof other === "bigint") return BigInt(Number(one)) + BigInt(Number(other));
-  return Number(one) + Number(other);
+/** The sum of those that are known. */
+export function sum(...cells: readonly (Cell | undefined)[]): Cell {
+  const known = cells.filter((cell) => typeof cell === "number" || typeof cell === "bigint");
+  if (known.length === 0) return null;
+  if (known.every((cell) => typeof cell === "number")) return known.reduce((all, cell) => all + cell, 0);
+  return known.reduce<bigint>((all, cell) => all + BigInt(typeof cell === "number" ? Math.round(cell) : cell), 0n);
 }

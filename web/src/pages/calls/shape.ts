@@ -1,6 +1,7 @@
 // What is left of a tree of calls when some kinds are left out, or calls of the same name within each other are one.
 
 import type { Cell, Row } from "../../api/types";
+import { sum } from "../../components/flame/alike";
 
 /** What a person wants to see of the tree. */
 export interface Shape {
@@ -76,10 +77,4 @@ function isFound(node: Node, wanted: string): boolean {
   for (let at: Node | null = node; at; at = at.parent)
     if (String(at.row.name).toLowerCase().includes(wanted)) return true;
   return false;
-}
-
-function sum(one: Cell | undefined, other: Cell | undefined): Cell {
-  if (typeof one === "bigint" || typeof other === "bigint")
-    return BigInt(Number(one ?? 0)) + BigInt(Number(other ?? 0));
-  return Number(one ?? 0) + Number(other ?? 0);
 }

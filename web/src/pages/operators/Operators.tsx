@@ -38,6 +38,8 @@ const NAMELESS: Readonly<Record<string, string>> = {
 /** What operators cost on the host and on devices. */
 export default function Operators() {
   const has = detail.value?.has;
+  // Of operators that have none, calls of Python around them make one.
+  const hasStacks = has === undefined || has.stacks || has.python;
   const groups = analyses.value.get("operators")?.accepts.group_by ?? ["name"];
   const group = param("group") ?? groups[0] ?? "name";
   const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
@@ -62,7 +64,7 @@ export default function Operators() {
           <Words text="No shapes were recorded: `stepscope record --shapes` records them, and torch.profiler with `record_shapes=True`." />
         </Empty>
       )}
-      {group === "stack" && has?.stacks === false && (
+      {group === "stack" && !hasStacks && (
         <Empty>
           <Words text="No stacks were recorded: `stepscope record --stacks` records them, and torch.profiler with `with_stack=True`." />
         </Empty>
@@ -72,7 +74,7 @@ export default function Operators() {
           <Words text="No modules were recorded: `stepscope record` records them, without `--no-modules`." />
         </Empty>
       )}
-      <Slowest by={by} words={metrics.find(([name]) => name === by)?.[1] ?? by} />
+      {hasStacks && <Slowest by={by} words={metrics.find(([name]) => name === by)?.[1] ?? by} />}
       <TopBars
         analysis="operators"
         isDevice={by.startsWith("device")}

@@ -1,4 +1,4 @@
-import { computed } from "@preact/signals";
+import { computed, useSignalEffect } from "@preact/signals";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
@@ -27,6 +27,10 @@ const requests = computed(() => new Requests(runId.value, version.value, shownRa
 export default function TimelinePage() {
   // A link to a range begins with its sums.
   const [tab, setTab] = useState<PanelTab>(() => (address.range.peek() && !address.at.peek() ? "range" : "slice"));
+  // One to a slice that is followed here shows the slice.
+  useSignalEffect(() => {
+    if (address.at.value) setTab((now) => (now === "range" ? "slice" : now));
+  });
   // Nothing of the timeline of one rank stays when that of another is shown.
   return <Loaded key={requests.value.ofRank} requests={requests.value} tab={tab} onTab={setTab} />;
 }
