@@ -139,16 +139,16 @@ def test_spans_of_any_list_and_at_the_limits_of_numbers(sources):
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["ranks", "gpu"])
 def test_every_analysis_is_a_table(sources, tmp_path, which):
-    """With the rows of ``stepscope analyze``, behind the name of the run."""
+    """With the rows of ``stepscope analyze``, and the name of the run behind them."""
     names = [analysis["name"] for analysis in json.loads(runs.stepscope("analyze", "--json").stdout)]
     assert len(names) > 50
     for name in names:
         runs.stepscope("analyze", name, sources[which], "--parquet", tmp_path / f"{name}.parquet")
         expected = pyarrow.parquet.read_table(tmp_path / f"{name}.parquet")
         answer = json.loads(sql(sources[which], f"select * from {name}()", "--json", "--limit", "1000000"))
-        assert [column["name"] for column in answer["columns"]] == ["run", *expected.column_names], name
+        assert [column["name"] for column in answer["columns"]] == [*expected.column_names, "run"], name
         assert len(answer["rows"]) == expected.num_rows, name
-        for at, column in enumerate(expected.column_names, 1):
+        for at, column in enumerate(expected.column_names):
             values = expected.column(column).to_pylist()
             if all(isinstance(value, (int, str, type(None))) for value in values):
                 assert sorted(map(repr, values)) == sorted(repr(row[at]) for row in answer["rows"]), (name, column)

@@ -3,7 +3,7 @@
 //! What a query gives does not depend on who answers it, and it changes nothing: it can be asked again as often as it takes.
 //! But rows that were given cannot be taken back, so they wait in a file until the last of them is there.
 
-use super::workers::{Workers, address};
+use super::workers::{Answering, Workers, address};
 use crate::error::QueryError;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -21,9 +21,12 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a query is asked while workers come and go.
 const ATTEMPTS: usize = 5;
+/// When workers are looked at after an error: one that ends may answer for a moment longer.
+const WAITS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(500)];
 
 pub(super) async fn rows(
     workers: &Workers,
@@ -35,10 +38,18 @@ pub(super) async fn rows(
         match gathered(frame.clone(), scratch).await {
             Ok((schema, file)) => return given(schema, file),
             Err(error) => {
-                let Ok(found) = workers.found().await else { return Err(error) };
-                let after = found.answering;
-                let lost = before.iter().filter(|(url, process)| after.get(url) != Some(process));
-                let lost: Vec<String> = lost.map(|(url, _)| address(url)).collect();
+                let mut after = Answering::default();
+                let mut lost = Vec::new();
+                for wait in WAITS {
+                    tokio::time::sleep(wait).await;
+                    let Ok(found) = workers.found().await else { return Err(error) };
+                    after = found.answering;
+                    lost = before.iter().filter(|(url, process)| after.get(url) != Some(process)).collect();
+                    if !lost.is_empty() {
+                        break;
+                    }
+                }
+                let lost: Vec<String> = lost.into_iter().map(|(url, _)| address(url)).collect();
                 if lost.is_empty() || attempt == ATTEMPTS {
                     return Err(error);
                 }

@@ -25,6 +25,8 @@ const TOKEN_LETTERS: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A worker whose machine is gone says nothing: it is asked this often whether it is there.
 pub(super) const ALIVE_EVERY: Duration = Duration::from_secs(10);
+/// And has this long to answer: one that computes on all of its threads comes to it late.
+pub(super) const ALIVE_WITHIN: Duration = Duration::from_secs(120);
 /// The runs of a query are told in a header, with their folders.
 pub(super) const HEADER_BYTES: u32 = 16 << 20;
 
@@ -117,7 +119,7 @@ impl Connection {
             .map_err(|error| exec_datafusion_err!("no address of a worker: {url}: {error}"))?
             .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(ALIVE_EVERY)
-            .keep_alive_timeout(ALIVE_EVERY)
+            .keep_alive_timeout(ALIVE_WITHIN)
             .http2_max_header_list_size(HEADER_BYTES)
             .tcp_nodelay(true);
         if let Some(authority) = &self.authority {

@@ -1,7 +1,7 @@
 //! A process that answers its part of queries: `stepscope-sql worker`.
 
 use super::analysis::{AnalysisCodec, AnalysisProgram};
-use super::connection::{ALIVE_EVERY, Connection, HEADER_BYTES, read};
+use super::connection::{ALIVE_EVERY, ALIVE_WITHIN, Connection, HEADER_BYTES, read};
 use super::runs::RunsOfQuery;
 use super::workers::version;
 use crate::arguments::WorkerArguments;
@@ -46,7 +46,7 @@ pub(crate) async fn serve(arguments: &WorkerArguments) -> Result<(), QueryError>
     let cannot_serve = |error: tonic::transport::Error| QueryError::new(format!("cannot serve: {error}"));
     let mut server = Server::builder()
         .http2_keepalive_interval(Some(ALIVE_EVERY))
-        .http2_keepalive_timeout(Some(ALIVE_EVERY))
+        .http2_keepalive_timeout(Some(ALIVE_WITHIN))
         .http2_max_header_list_size(HEADER_BYTES);
     if let Some(identity) = identity {
         let what = |error| QueryError::new(format!("the certificate or its key cannot be used: {error}"));
