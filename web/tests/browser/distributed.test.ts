@@ -56,7 +56,7 @@ test("with the keyboard a step is found on the map, chosen, and seen on the time
   expect(expected.length).toBeGreaterThan(0);
   expect((await shownRows(page, "Collectives")).length).toBe(expected.length);
   await page.getByRole("link", { name: "On the timeline", exact: true }).click();
-  await page.waitForURL(new RegExp(`#timeline\\?.*range=${row?.start_ns}-`));
+  await page.waitForURL(new RegExp(`#timeline\\?.*at=${row?.start_ns}`));
   await page.goBack();
   await settled(page);
   await page.getByRole("link", { name: "All ranks and steps" }).click();
