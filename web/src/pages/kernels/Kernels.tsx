@@ -78,5 +78,5 @@ function kernelLinks(row: Row): RowLink[] {
   return operator === null ? links : [...links, { label: "Its operator", href: operator }];
 }
 
-/** From a row of launches: what it is called is a call, or what is launched. */
+/** From a row of launches, whose name is that of a call or of what it launches. */
 const launchLinks = (kind: string) => (row: Row) => (typeof row.name === "string" ? linksOfName(kind, row.name) : []);
