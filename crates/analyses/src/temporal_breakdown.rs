@@ -27,6 +27,7 @@ use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use serde::{Deserialize, Serialize};
+use stepscope_base::IntervalSet;
 use stepscope_trace::Trace;
 
 columns! {
@@ -66,6 +67,20 @@ pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalB
 /// As [`temporal_breakdown`], in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<TemporalBreakdown> {
     context.get::<TemporalBreakdowns>().0.clone()
+}
+
+/// When a device of a rank communicates and does not compute: what `exposed_comm_ns` is the length of.
+pub(crate) fn exposed_comm(context: &AnalysisContext<'_>, row: &TemporalBreakdown) -> IntervalSet {
+    let windows = context.get::<Vec<DeviceWindow>>().iter();
+    let of_row = windows.filter(|window| {
+        let device = &context.trace.devices[window.device.index()];
+        (device.rank, device.ordinal) == (row.rank, row.device)
+    });
+    of_row.fold(IntervalSet::default(), |all, window| {
+        let DeviceBusy { compute, comm, .. } =
+            context.get::<Vec<DeviceBusy>>()[window.device.index()].clip(window.span);
+        all.union(&comm.subtract(&compute))
+    })
 }
 
 /// The time of every device.
@@ -139,6 +154,16 @@ mod tests {
             Selection::default(),
             &["rank 0: 9 = 4 compute + 2 comm + 1 copy + 2 idle, overlap 0.50"],
         );
+    }
+
+    #[test]
+    fn the_time_of_exposed_communication_is_as_long_as_the_row_says() {
+        let trace = drawn("rank 0 stream 7 CCCC......\nrank 0 stream 9 ..NNNN..NN");
+        let all = Selection::default();
+        let context = AnalysisContext::new(&trace, &all);
+        let row = &rows(&context)[0];
+        let us: Vec<_> = exposed_comm(&context, row).spans().iter().map(|span| span.duration_ns() / 1_000).collect();
+        assert_eq!((us, row.exposed_comm_ns), (vec![2, 2], 4_000));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, gpu, share_of_device};
 use super::{Advice, GainEstimate, Judged, Rule, late_gathers};
-use crate::temporal_breakdown::TemporalBreakdown;
+use crate::temporal_breakdown::{TemporalBreakdown, exposed_comm};
 use stepscope_base::units::{format_ns, format_ratio};
 
 const THRESHOLD: f64 = 0.05;
@@ -49,7 +49,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
         // Of gathers it is said what they could run beside.
         own_gain_ns: Some((hideable_ns - late_gathers::hideable_ns(facts, device)).max(0)),
         place: facts.longest_communication(device),
-        time: facts.exposed_communication(device),
+        time: exposed_comm(facts.of_devices, device),
         ..row
     })
 }

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, gpu, share_of_device};
 use super::{Advice, GainEstimate, Judged, Rule, comm_overlap, late_gathers};
-use crate::temporal_breakdown::TemporalBreakdown;
+use crate::temporal_breakdown::{TemporalBreakdown, exposed_comm};
 use stepscope_base::units::{format_ns, format_ratio};
 
 /// As the TensorBoard plugin of PyTorch's profiler.
@@ -34,7 +34,7 @@ fn judge(facts: &Facts) -> Judged {
             // To hide it costs no less communication.
             own_gain_ns: Some((device.exposed_comm_ns - hideable_ns(facts, device)).max(0)),
             place: facts.longest_communication(device),
-            time: facts.exposed_communication(device),
+            time: exposed_comm(facts.of_devices, device),
             ..row
         })
     };

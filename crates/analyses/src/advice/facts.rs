@@ -10,7 +10,6 @@ use super::step_operators::{StepOp, step_operators};
 use super::{Advice, GainEstimate, Lacks, Place, first_step, late_gathers};
 use crate::communication::Parts;
 use crate::device_busy::DeviceBusy;
-use crate::device_windows::DeviceWindow;
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
 use crate::memory_summary::{self, MemorySummary};
 use crate::roofline::{self, RooflineRow};
@@ -202,22 +201,6 @@ impl<'a> Facts<'a> {
             all
         });
         all.get(&(device.rank, device.device)).copied().unwrap_or_default()
-    }
-
-    /// When a device communicates and does not compute, in its window.
-    pub(super) fn exposed_communication(&self, device: &TemporalBreakdown) -> IntervalSet {
-        let (devices, context) = (&self.trace.devices, self.of_devices);
-        let windows = context.get::<Vec<DeviceWindow>>().iter();
-        let is_it = |window: &&DeviceWindow| {
-            let of = &devices[window.device.index()];
-            (of.rank, of.ordinal) == (device.rank, device.device)
-        };
-        let exposed = |window: &DeviceWindow| {
-            let DeviceBusy { compute, comm, .. } =
-                context.get::<Vec<DeviceBusy>>()[window.device.index()].clip(window.span);
-            comm.subtract(&compute)
-        };
-        windows.filter(is_it).fold(IntervalSet::default(), |all, window| all.union(&exposed(window)))
     }
 
     /// When a rank communicates with others: from when a collective begins to be carried out to its end.
