@@ -77,6 +77,33 @@ def test_files_of_a_data_loader_are_recorded_while_the_profile_is_on(tmp_path, w
         assert len(processes) == max(workers, 1)
 
 
+@pytest.mark.parametrize("is_called_before", [False, True])
+def test_functions_that_the_interpreter_takes_the_address_of_are_recorded(tmp_path, is_called_before):
+    # Where it is not independent of its position, what all find under their names is its own entry for them.
+    program = """
+        import os, sys
+        from stepscope.profiler import profile
+
+        def flush():
+            with open("data/a", "wb") as file:
+                file.write(b"a")
+                os.fsync(file.fileno())
+                os.fdatasync(file.fileno())
+
+        os.makedirs("data")
+        if sys.argv[1] == "True":
+            flush()
+        for at in range(2):
+            with profile(io=True, run=f"run{at}"):
+                flush()
+            flush()
+    """
+    run_program(tmp_path, program, is_called_before)
+    for at in range(2):
+        counts = Counter(row["name"] for row in calls_in(compacted(tmp_path / f"run{at}"), tmp_path / "data"))
+        assert (counts["fsync"], counts["fdatasync"]) == (1, 1), counts
+
+
 LIBRARY = """
 #include <fcntl.h>
 #include <unistd.h>

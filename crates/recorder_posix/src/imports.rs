@@ -294,7 +294,8 @@ impl Object {
     }
 }
 
-fn range_of(info: &libc::dl_phdr_info) -> Range<usize> {
+/// Where an object is loaded.
+pub(crate) fn range_of(info: &libc::dl_phdr_info) -> Range<usize> {
     let loaded = segments(info).filter(|header| header.p_type == libc::PT_LOAD);
     let ranges = loaded.map(|header| addresses(info, header));
     ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)).unwrap_or(0..0)
@@ -307,7 +308,7 @@ pub(crate) fn name_of(info: &libc::dl_phdr_info) -> &[u8] {
 }
 
 /// Whether an object is the loader itself, or what the system maps into each process.
-fn is_of_system(name: &[u8]) -> bool {
+pub(crate) fn is_of_system(name: &[u8]) -> bool {
     let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     file.starts_with(b"ld-linux") || file.starts_with(b"linux-vdso")
 }

@@ -1,8 +1,10 @@
 //! Libraries whose functions are stood for where a program has loaded them. It may have done so for one of its own libraries
-//! alone: nothing else finds them then.
+//! alone: nothing else finds them then. And which library a function is of that the program itself has an entry for.
 
-use crate::imports::name_of;
+use crate::imports::{is_of_system, name_of, range_of};
+use crate::real::is_own;
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::ops::Range;
 
 /// Such a library.
 struct Library {
@@ -74,6 +76,38 @@ pub(crate) fn function(name: &CStr) -> *mut c_void {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
         if library.is_null() { library } else { libc::dlsym(library, name.as_ptr()) }
     }
+}
+
+/// The function of this name that the first loaded object has which defines it, other than the program and this library; null
+/// where there is none.
+#[cold]
+pub(crate) fn defined(name: &CStr) -> *mut c_void {
+    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, objects: *mut c_void) -> c_int {
+        // SAFETY: as it is passed below, and the loader tells it.
+        let (objects, info) = unsafe { (&mut *objects.cast::<Vec<(CString, Range<usize>)>>(), &*info) };
+        objects.extend(CString::new(name_of(info)).ok().map(|path| (path, range_of(info))));
+        0
+    }
+    let mut objects: Vec<(CString, Range<usize>)> = Vec::new();
+    // SAFETY: the callback takes what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
+    // The program's name is empty, and so would be the handle of all of them.
+    let libraries = objects.iter().filter(|(path, _)| !path.is_empty() && !is_of_system(path.to_bytes()));
+    let functions = libraries.map(|(path, range)| {
+        // SAFETY: both texts are terminated, and where the handle is null it is not used.
+        let function = unsafe {
+            let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+            if library.is_null() {
+                return library;
+            }
+            let function = libc::dlsym(library, name.as_ptr());
+            libc::dlclose(library);
+            function
+        };
+        // Else it is of an object that this one needs.
+        if range.contains(&(function as usize)) { function } else { std::ptr::null_mut() }
+    });
+    functions.into_iter().find(|function| !function.is_null() && !is_own(*function)).unwrap_or(std::ptr::null_mut())
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use crate::libraries;
 use crate::recorded::{Returned, set_errno};
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// Whether the process finds this library before the C library, as where the system was told to load it first.
@@ -60,11 +61,27 @@ pub(crate) fn behind(name: &CStr) -> *mut c_void {
     let handle = if IS_BEFORE_ALL.load(Ordering::Relaxed) { libc::RTLD_NEXT } else { libc::RTLD_DEFAULT };
     // SAFETY: the name is terminated.
     let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    // What nothing has that all find is found in this library itself, where it looks last.
     match found {
-        found if !found.is_null() && !is_own(found) => found,
-        _ => libraries::function(name),
+        // What nothing has that all find is found in this library itself, where it looks last.
+        found if found.is_null() || is_own(found) => libraries::function(name),
+        found if is_entry(found) => libraries::defined(name),
+        found => found,
     }
+}
+
+/// Whether an address is only an object's entry for a function of another one: that of a program that is not independent of
+/// its position, and takes the function's address, is what all find. It leads to where its import table does: back to this
+/// library, once that is changed.
+fn is_entry(address: *const c_void) -> bool {
+    /// The last argument of `dladdr1` asks for the symbol, by its number in `dlfcn.h`.
+    const SYMBOL: c_int = 1;
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    let mut symbol: *mut c_void = std::ptr::null_mut();
+    // SAFETY: the loader writes both where it knows the address.
+    let is_known = unsafe { libc::dladdr1(address, info.as_mut_ptr(), &raw mut symbol, SYMBOL) } != 0;
+    let symbol = symbol.cast::<libc::Elf64_Sym>();
+    // SAFETY: of a table of symbols of an object that is loaded.
+    is_known && !symbol.is_null() && unsafe { (*symbol).st_shndx } == 0
 }
 
 unsafe extern "C" {
