@@ -10,7 +10,6 @@ from .device_model import (
     OPERATIONS_PER_NS,
     OPTIMIZER,
     PRODUCTS,
-    SIZES,
     TF32,
     Model,
 )
@@ -97,30 +96,16 @@ def float64_products(machine, job):
         model.train()
 
 
-@simulated("compute.layouts", names=("aten::cudnn_convolution",))
-def channels_first(machine, job):
-    """Convolutions get their images with channels first, and their kernels want them last."""
-    model = Model(machine, job)
-    elements, change = (
-        model.rows * model.width,
-        "void cudnn::ops::{}Kernel<__half, __half, float>(float const*, float*)",
-    )
-
-    def relay(kernel):
-        if not job.fixed:
-            machine.kernel(change.format(kernel), 4 * elements * SIZES[HALF] * 2 / BYTES_PER_NS, model.blocks)
-
-    def convolve():
-        with machine.op("aten::cudnn_convolution", host_ns=8_000):
-            relay("nchwToNhwc")
-            ns = 16 * elements * SIZES[HALF] / BYTES_PER_NS
-            machine.kernel(
-                "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32", ns, model.blocks
-            )
-            relay("nhwcToNchw")
-
+@simulated("optimizer.zero_grad", names=("Optimizer.zero_grad",))
+def zeroed_gradients(machine, job):
+    """Gradients are filled with zeros, and not let go."""
+    model = Model(machine, job, rows=job.draw.choice([256, 384]), width=2048)
     for _ in model.steps():
-        model.train(convolve)
+        with machine.label("Optimizer.zero_grad#AdamW.zero_grad"):
+            for _ in range(0 if job.fixed else 2 * model.layers):
+                # Of 16-bit floats, and read again where the backward pass adds to them.
+                model.pointwise("aten::zero_", 4 * model.width**2, "FillFunctor", 1)
+        model.train()
 
 
 @simulated("attention.unfused", names=("aten::softmax", "aten::matmul"))

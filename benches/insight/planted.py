@@ -20,6 +20,7 @@ FILES = (
     "devices",
     "hardware",
     "launches",
+    "convolutions",
     "gpu",
     "compound",
     "controls",

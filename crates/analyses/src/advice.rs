@@ -34,6 +34,7 @@
 //! that is most of it, and `rank.slow` has what is left.
 
 mod attention;
+mod autotune;
 mod barriers;
 mod batch_waits;
 mod blocking_output;
@@ -42,6 +43,7 @@ mod checkpoints;
 mod collections;
 mod comm_backend;
 mod comm_overlap;
+mod convolution_bias;
 mod copied;
 mod cpu_contention;
 mod cpu_fallback;
@@ -125,6 +127,7 @@ mod unfused;
 mod unoverlapped_input;
 mod wasted_time;
 mod words;
+mod zeroed_gradients;
 
 use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};

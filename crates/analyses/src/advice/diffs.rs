@@ -3,7 +3,7 @@
 //! `…` is what the program has there. A rule that is not here asks for thought: which file, which layout, what grows.
 
 /// By the code of the rule.
-const DIFFS: [(&str, &str); 26] = [
+const DIFFS: [(&str, &str); 29] = [
     (
         "attention.unfused",
         "-weights = torch.softmax(query @ key.transpose(-2, -1) / query.size(-1) ** 0.5, -1)
@@ -44,6 +44,16 @@ const DIFFS: [(&str, &str); 26] = [
         "compile.recompiles",
         "-torch.compile(model, …)
 +torch.compile(model, …, dynamic=True)",
+    ),
+    (
+        "compute.autotune",
+        "-torch.backends.cudnn.benchmark = True
++torch.backends.cudnn.benchmark = False",
+    ),
+    (
+        "compute.convolution_bias",
+        "-torch.nn.Conv2d(…)
++torch.nn.Conv2d(…, bias=False)",
     ),
     (
         "compute.double_precision",
@@ -121,6 +131,11 @@ const DIFFS: [(&str, &str); 26] = [
         "optimizer.for_loop",
         "-torch.optim.AdamW(model.parameters(), …, foreach=False)
 +torch.optim.AdamW(model.parameters(), …, fused=True)",
+    ),
+    (
+        "optimizer.zero_grad",
+        "-optimizer.zero_grad(set_to_none=False)
++optimizer.zero_grad()",
     ),
     (
         "rank.gc",

@@ -35,7 +35,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    fn add(&mut self, event: &DeviceEvent, span: Span, name: StringId) {
+    pub(super) fn add(&mut self, event: &DeviceEvent, span: Span, name: StringId) {
         let dur_ns = span.duration_ns();
         self.spans.push(span);
         self.total_ns = self.total_ns.saturating_add(dur_ns);

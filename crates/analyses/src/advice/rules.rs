@@ -31,6 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     graph_breaks::RULE,
     recomputed::RULE,
     optimizer_loop::RULE,
+    zeroed_gradients::RULE,
     tiny_operators::RULE,
     attention::RULE,
     double_precision::RULE,
@@ -49,6 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     cpu_fallback::RULE,
     host_copies::RULE,
     device_allocations::RULE,
+    autotune::RULE,
     // The part of the step is.
     step_tail::RULE,
     step_slower::RULE,
@@ -67,6 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     device_slowing::RULE,
     slowed_kernels::RULE,
     layouts::RULE,
+    convolution_bias::RULE,
     gemm_shapes::RULE,
     tensor_cores::RULE,
     few_blocks::RULE,
