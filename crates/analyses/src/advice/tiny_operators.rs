@@ -17,12 +17,10 @@ use stepscope_trace::{SliceKind, Trace};
 const LEAST_OPERATORS: i64 = 300;
 /// Their median; longer ones have enough to do.
 pub(super) const SHORT_NS: i64 = 20_000;
-/// Share of the steps.
-const THRESHOLD: f64 = 0.20;
-/// How often a loop goes round at least;
-const LEAST_ROUNDS: usize = 10;
+/// Share of the steps, and how often a loop goes round at least;
+const WITH_MODULES: (f64, usize) = (0.10, 10);
 /// and where no module is known, so that a deep model looks like a loop.
-const LEAST_ROUNDS_WITHOUT_MODULES: usize = 100;
+const WITHOUT_MODULES: (f64, usize) = (0.20, 100);
 /// Operators of one round at most.
 const LONGEST_ROUND: usize = 24;
 /// Names that are said of a round.
@@ -76,7 +74,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
     let own = own.filter(|operators| operators[0].inside.is_none());
     // Of what lies in compiled code, only the outermost module is known.
     let has_modules = trace.slices.kind.contains(&SliceKind::Module) && !has_compiled_code(trace);
-    let least_rounds = if has_modules { LEAST_ROUNDS } else { LEAST_ROUNDS_WITHOUT_MODULES };
+    let (threshold, least_rounds) = if has_modules { WITH_MODULES } else { WITHOUT_MODULES };
     let rounds: Vec<Rounds> = own.flat_map(|operators| rounds(operators, least_rounds, kind)).collect();
     let in_rounds = || rounds.iter().flat_map(|rounds| rounds.operators);
     let (count, steps) = (in_rounds().count() as i64, of.steps.len() as i64);
@@ -85,7 +83,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
         return None;
     }
     let spans = IntervalSet::from_unsorted(rounds.iter().map(Rounds::span)).intersect(&of.windows);
-    let row = of.row(spans.total_ns()).filter(|row| row.measured_ratio.is_some_and(|ratio| ratio > THRESHOLD))?;
+    let row = of.row(spans.total_ns()).filter(|row| row.measured_ratio.is_some_and(|ratio| ratio > threshold))?;
     // The loop in which most of the time is, forward if that is known: that is where it is written.
     let longest = rounds.iter().max_by_key(|rounds| {
         let is_backward = kind(&rounds.operators[0]).1.is_some_and(|(_, is_backward)| is_backward);
@@ -109,7 +107,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
             format_ns(of.window_ns())
         ),
         count: Some(count),
-        threshold_ratio: Some(THRESHOLD),
+        threshold_ratio: Some(threshold),
         gain: Some((spans.total_ns(), GainEstimate::Bound)),
         place: Some(Place::of(trace, first.slice)),
         time: spans,
