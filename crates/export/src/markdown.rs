@@ -61,8 +61,9 @@ fn advice_markdown(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
         let (fault, disproof) = (escaped(row.fault), with_code(row.disproof));
         let _ = writeln!(
             text,
-            "- **{fault}**: {gain} ({}, {rule}). {says} {to_do}{method} It is not so if: {disproof}",
-            row.priority
+            "- **{fault}**: {gain} ({}, {rule}). {says} {to_do}{method} {} It is not so if: {disproof}",
+            row.priority,
+            where_to_look(row)
         );
         if let Some(diff) = row.diff {
             let lines: String = diff.lines().map(|line| format!("  {line}\n")).collect();
@@ -70,6 +71,16 @@ fn advice_markdown(advice: &[AdviceRow], coverage: &ReportCoverage) -> String {
         }
     }
     text + "\n"
+}
+
+/// `Numbers in `idle_gaps`, of rank 0; look at 12.3 ms, `cudaFree`; line `train.py(12): step`.`
+fn where_to_look(row: &AdviceRow) -> String {
+    let mut text = format!("Numbers in {}", code(row.evidence));
+    text.extend(row.rank.map(|rank| format!(", of rank {rank}")));
+    text.extend(row.start_ns.map(|start_ns| format!("; look at {}", format_ns(start_ns))));
+    text.extend(row.slice.as_deref().map(|slice| format!(", {}", code(slice))));
+    text.extend(row.line.as_deref().map(|line| format!("; line {}", code(line))));
+    text + "."
 }
 
 /// Sentences, in which what stands between backquotes is code.
@@ -172,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_has_its_method_and_its_diff() {
+    fn advice_has_its_method_its_place_and_its_diff() {
         let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(125)).collect::<String>().repeat(8);
         let run = OpenedRun::of(drawn(&format!("rank 0 stream 7 {}", row("CCCC..NN"))));
         let mut report = report(&run, &Selection::default(), "RUN").unwrap();
@@ -180,6 +191,7 @@ mod tests {
         report.advice[0].diff = Some("-a\n+b");
         let text = advice_markdown(&report.advice, &report.coverage);
         assert!(text.contains(" Gain by upper bound: communication hides "), "{text}");
+        assert!(text.contains(" Numbers in `overlap`, of rank 0; look at "), "{text}");
         assert!(text.contains("\n\n  ```diff\n  -a\n  +b\n  ```\n"), "{text}");
     }
 
