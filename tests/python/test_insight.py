@@ -16,6 +16,7 @@ BENCHES = CHECKOUT / "benches"
 JOBS = all_planted()
 SIMULATED = [name for name, job in JOBS.items() if job.is_simulated]
 REAL = ["gc_every_step", "tiny_operators", "optimizer_for_loop", "sleep_in_step", "python_loop", "no_workers"]
+REAL += ["checkpoint_every_step", "collections_and_python"]
 # On a busy machine these are true as well, and may weigh more; tests have one thread.
 OF_THE_MACHINE = ("host.cpu_contention", "host.cpu_steal", "host.cpu_quota", "host.few_threads", "step.tail")
 
@@ -69,13 +70,14 @@ def test_a_fault_that_a_real_gpu_had_is_named_first(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_a_fault_of_a_real_job_gains_most(tmp_path, name):
-    """Its row has the right rule and place. Waiting for a processor may own a part of its time on a busy machine."""
+    """Its row has the right rule and place; of two faults, both do. Waiting for a processor may own a part of its time on a
+    busy machine."""
     command = runs.forked(BENCHES / "insight" / "job.py", name, "--seed", 101, "--steps", 90)
     runs.record(tmp_path / "run", command, cwd=tmp_path)
     rows = [row for row in advice(tmp_path / "run") if row["rule"] not in OF_THE_MACHINE]
     rows.sort(key=lambda row: -(row["gain_ratio"] or 0))
     found, _ = JOBS[name].found(rows)
-    assert found == 1, json.dumps(rows, indent=1)
+    assert found == (2 if JOBS[name].second else 1), json.dumps(rows, indent=1)
 
 
 @pytest.mark.slow

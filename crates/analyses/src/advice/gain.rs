@@ -85,13 +85,13 @@ impl GainEstimate {
     }
 
     /// The least and the most that is gained where `gain_ns` is the estimate, of which no other advice is about `own_ns`. A
-    /// forecast may be wrong by `error_ns`, and is less where other advice is followed first; a lower bound has no most, and
-    /// an upper bound no least but 0.
+    /// forecast and a lower bound may be wrong by `error_ns`, and a forecast is less where other advice is followed first; a
+    /// lower bound has no most, and an upper bound no least but 0.
     pub fn range(self, gain_ns: i64, own_ns: Option<i64>, error_ns: i64) -> (i64, Option<i64>) {
         let own_ns = own_ns.map_or(gain_ns, |own_ns| own_ns.min(gain_ns));
         match self {
             Self::Removal | Self::Replay => ((own_ns - error_ns).max(0), Some(gain_ns + error_ns)),
-            Self::Floor => (own_ns, None),
+            Self::Floor => ((own_ns - error_ns).max(0), None),
             Self::Bound | Self::Overlap | Self::Roofline | Self::PeakRates | Self::FullDevice => (0, Some(gain_ns)),
         }
     }
@@ -125,7 +125,7 @@ mod tests {
             (Removal, None, 2, (7, Some(11))),
             (Removal, Some(4), 5, (0, Some(14))),
             (Replay, Some(12), 0, (9, Some(9))),
-            (Floor, None, 2, (9, None)),
+            (Floor, None, 2, (7, None)),
             (Floor, Some(4), 0, (4, None)),
             (Bound, None, 2, (0, Some(9))),
             (Overlap, Some(4), 0, (0, Some(9))),

@@ -151,8 +151,8 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
 
 /// A row about the interpreter's lock with the line of the thread that most often runs meanwhile: that one has to change.
 fn with_holder(facts: &Facts, row: Advice) -> Advice {
-    // Both threads run on, with less of the lock for each.
-    let row = Advice { gain: row.gain.map(|(ns, _)| (ns, GainEstimate::Bound)), ..row };
+    // Who waits for the lock has it for shorter times as well.
+    let row = Advice { gain: row.gain.map(|(ns, _)| (ns, GainEstimate::Floor)), ..row };
     let (trace, times) = (facts.trace, facts.context.get::<Vec<HostTime>>());
     let Some(main) = times.iter().find(|time| Some(time.rank) == row.rank).map(|time| time.track) else { return row };
     let process = trace.tracks[main.index()].process;
@@ -232,7 +232,7 @@ mod tests {
             (
                 Doing::InterpreterLock,
                 "host.gil_wait",
-                "bound",
+                "floor",
                 "waits for the interpreter's lock, which another thread holds,",
             ),
             (Doing::File, "host.outside_wait", "removal", OUTSIDE),

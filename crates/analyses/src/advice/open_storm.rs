@@ -59,7 +59,7 @@ fn of_rank(facts: &Facts, of: &FileCalls) -> Option<Advice> {
             format_count(of_worst.len() as i64)
         ),
         count: Some(count),
-        gain: Some((ns, GainEstimate::Bound)),
+        gain: Some((ns, GainEstimate::Floor)),
         place: longest(facts, &again),
         time,
         ..row
@@ -78,7 +78,7 @@ mod tests {
             &trace(&"o|".repeat(101)),
             "io.open_storm",
             &[
-                "100 of 1000 bound high: 100 opens of 1 file that the process had opened before, with what lies closely between them, take 100 µs (10.0 %) of \
+                "100 of 1000 floor high: 100 opens of 1 file that the process had opened before, with what lies closely between them, take 100 µs (10.0 %) of \
                1.00 ms; one process opens `file` 101 times.",
             ],
         );

@@ -24,8 +24,9 @@ pub(super) const RULE: Rule = Rule {
     disproof: "Steps are as long with `fused=True` or `foreach=True`.",
     evidence: "operators",
     to_do: "Let one operator update all parameters: `fused=True` (Adam, AdamW, SGD and Adagrad have it, on CPUs as well) or \
-            `foreach=True` of the optimizer, and `torch._foreach_…` in one of your own. `zero_grad(set_to_none=True)`, \
-            the default, runs none.",
+            `foreach=True` of the optimizer, and `torch._foreach_…` in one of your own. Where threads of OpenMP sleep while \
+            they wait (`OMP_WAIT_POLICY=PASSIVE`), `fused=True` wakes them for each parameter, and `foreach=True` takes less. \
+            `zero_grad(set_to_none=True)`, the default, runs none.",
     judge,
 };
 

@@ -14,6 +14,9 @@ const THRESHOLD: f64 = 0.05;
 pub(super) const SMALL_BYTES: i64 = 64 << 10;
 /// Fewer are nobody's habit.
 const LEAST_COUNT: i64 = 100;
+/// Of requests that are smaller on average, next to no time is for their bytes: larger ones save all of it, with what the
+/// program does for each.
+const TINY_BYTES: i64 = 4 << 10;
 
 pub(super) const RULE: Rule = Rule {
     code: "io.small_requests",
@@ -56,6 +59,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let bytes = small.iter().filter_map(|event| event.bytes).fold(0_i64, i64::saturating_add);
     let longest =
         small.iter().max_by_key(|event| (trace.slices.dur_ns[event.slice.index()], std::cmp::Reverse(event.slice)))?;
+    let estimate = if bytes < TINY_BYTES * count { GainEstimate::Floor } else { GainEstimate::Bound };
     let (time, ratio) = (format_ns(small_ns), format_ratio(row.measured_ratio?));
     let mut of_files: FxHashMap<StringId, i64> = FxHashMap::default();
     small.iter().for_each(|event| *of_files.entry(event.file).or_default() += 1);
@@ -72,7 +76,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
         ),
         measured_bytes: Some(bytes),
         count: Some(count),
-        gain: Some((small_ns, GainEstimate::Bound)),
+        gain: Some((small_ns, estimate)),
         place: Some(Place::of(trace, longest.slice)),
         time: spans,
         ..row
