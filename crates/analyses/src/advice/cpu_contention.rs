@@ -1,11 +1,13 @@
 //! The thread that runs the steps could run, and other threads have the processors.
 
 use super::facts::{Facts, share};
+use super::quantities::Quantity;
+use super::settings::settings;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::HostTime;
 use crate::processor_waits::waits;
+use stepscope_base::Span;
 use stepscope_base::units::{format_ns, format_ratio};
-use stepscope_trace::Trace;
 
 /// Less is the usual lot of a machine whose processors are all in use: loops of two healthy ranks, which with the threads of
 /// their collectives fill two processors, wait for up to 12 %.
@@ -27,28 +29,53 @@ fn judge(facts: &Facts) -> Judged {
         return Err(Lacks("how long threads could have run: `stepscope record` asks the system"));
     }
     let times: &Vec<HostTime> = facts.context.get();
-    Ok(times.iter().filter_map(|time| of_rank(facts.trace, time)).collect())
+    Ok(times.iter().filter_map(|time| of_rank(facts, time)).collect())
 }
 
-fn of_rank(trace: &Trace, time: &HostTime) -> Option<Advice> {
-    let spans = waits(trace, time.track, &time.steps);
+fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
+    let spans = waits(facts.trace, time.track, &time.steps);
     let ns = spans.total_ns();
     let row = share(ns, time.steps.total_ns(), THRESHOLD).filter(|_| time.step_count > 0)?;
     let (waits, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
+    let others_ns = used_by_others(facts, time.rank);
+    let others = others_ns.map_or_else(String::new, |ns| {
+        format!(" Programs that are not of the job use processors for {} meanwhile.", format_ns(ns))
+    });
+    // What waits for others has other threads that wait as well; what waits for its own threads has to have fewer.
+    let is_for_others = others_ns.is_some_and(|others_ns| others_ns >= ns);
     Some(Advice {
         rank: Some(time.rank),
         says: format!(
-            "The thread that runs the loop waits {waits} ({ratio}) of {window} for a processor: it could run, and others do."
+            "The thread that runs the loop waits {waits} ({ratio}) of {window} for a processor: it could run, and others \
+             do.{others}"
         ),
-        gain: Some((ns, GainEstimate::Bound)),
+        gain: Some((ns, if is_for_others { GainEstimate::Floor } else { GainEstimate::Bound })),
         time: spans,
         ..row
     })
 }
 
+/// How long processors of the machine ran in steps for programs of which nothing is recorded; `None` where that is not known,
+/// or the machine has other ranks as well.
+fn used_by_others(facts: &Facts, rank: u32) -> Option<i64> {
+    let of = facts.loops().ok()?.iter().find(|of| of.rank == rank)?;
+    settings(facts, of).ranks.filter(|ranks| *ranks == 1)?;
+    let grown =
+        |quantity: Quantity, spans: &[Span]| spans.iter().filter_map(|span| quantity.growth(*span)).sum::<i64>();
+    let spans = Quantity::of(facts.trace, of, "host CPU user (ns)")?.spans(of);
+    let sum = |who: &str| {
+        let of_kind = |kind: &str| Quantity::of_all(facts.trace, &format!("{who} CPU {kind} (ns)")).collect::<Vec<_>>();
+        ["user", "system"].into_iter().flat_map(of_kind).map(|quantity| grown(quantity, &spans)).sum::<i64>()
+    };
+    Some((sum("host") - sum("process")).max(0))
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::advice::loops::tests::repeated;
+    use crate::advice::quantities::tests::sample;
     use crate::advice::tests::{check, drawn_ms};
+    use stepscope_trace::Settings;
 
     #[test]
     fn a_thread_that_could_run_and_does_not_is_said_beyond_what_is_usual() {
@@ -66,5 +93,33 @@ mod tests {
             ],
         );
         check(&trace(1_200_000 / samples), "host.cpu_contention", &[]);
+    }
+
+    #[test]
+    fn what_waits_for_other_programs_gains_more_than_it_waits() {
+        // Of 50 ms in steps the loop waits for 14; the process uses a processor all the time.
+        let says = |machine: i64| {
+            let mut trace = drawn_ms(&repeated(5, &[("cpu 1", "aaaaaaaaaa"), ("samples 1", ".f|f......")]));
+            let samples = trace.stack_samples.len() as i64;
+            trace.stack_samples.iter_mut().for_each(|sample| sample.runnable_ns = Some(20_000_000 / samples));
+            trace.processes[0].settings = Settings { ranks: Some(1), ..Settings::default() };
+            let each = |ns: i64| (0..=5).map(|at| at * ns).collect::<Vec<_>>();
+            sample(&mut trace, "host CPU user (ns)", 10_000_000, &each(machine));
+            sample(&mut trace, "host CPU system (ns)", 10_000_000, &each(1_000_000));
+            sample(&mut trace, "process CPU user (ns)", 10_000_000, &each(9_000_000));
+            sample(&mut trace, "process CPU system (ns)", 10_000_000, &each(1_000_000));
+            trace
+        };
+        let waits = "The thread that runs the loop waits 14.0 ms (28.0 %) of 50.0 ms for a processor: it could run, and others do. Programs that are not of the job use processors for";
+        check(
+            &says(13_000_000),
+            "host.cpu_contention",
+            &[&format!("14000 of 50000 floor high: {waits} 20.0 ms meanwhile.")],
+        );
+        check(
+            &says(11_000_000),
+            "host.cpu_contention",
+            &[&format!("14000 of 50000 bound high: {waits} 10.0 ms meanwhile.")],
+        );
     }
 }

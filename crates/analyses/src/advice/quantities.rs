@@ -18,6 +18,11 @@ impl<'a> Quantity<'a> {
         counters.find(|counter| trace.strings.get(counter.name) == name).map(Self)
     }
 
+    /// Those that all processes sampled which the recorder calls so.
+    pub(super) fn of_all(trace: &'a Trace, name: &str) -> impl Iterator<Item = Self> {
+        trace.counters.iter().filter(move |counter| trace.strings.get(counter.name) == name).map(Self)
+    }
+
     /// That of a device, as the recorder names it: `GPU 0 power (mW)`. Which process of the rank sampled it is the same.
     pub(super) fn of_device(trace: &'a Trace, of: &Loop, device: DeviceId, what: &str) -> Option<Self> {
         let name = format!("GPU {} {what}", trace.devices[device.index()].ordinal);
