@@ -132,6 +132,7 @@ mod zeroed_gradients;
 use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 pub use gain::{GainEstimate, Priority};
+pub use host_lines::TOO_FEW_SAMPLES;
 pub(crate) use judged::AllAdvice;
 pub use ranks::AllRanks;
 pub use rule::RuleCode;

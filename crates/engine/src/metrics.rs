@@ -6,7 +6,7 @@ use crate::{EngineError, Envelope, Needs, OpenedRun, Selection, Unit, Values, fi
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use stepscope_analyses::advice::rules_judged;
+use stepscope_analyses::advice::{TOO_FEW_SAMPLES, rules_judged};
 use stepscope_base::percentiles::nearest_rank;
 
 /// A number of a run.
@@ -145,10 +145,19 @@ impl<'a> Measurements<'a> {
     /// What advice says; where no rule could judge, or neither steps nor devices were there to judge, it says nothing.
     fn of_advice(&self, of: impl Fn(&Envelope) -> Measured) -> Result<Measured, EngineError> {
         let advice = self.result("advice")?;
-        if !advice.results.is_empty() {
+        // What there is holds, whatever else there may be.
+        if texts(&advice, "priority").any(|priority| priority == Some("high")) {
             return Ok(of(&advice));
         }
         let judged = self.run.with_context(&Selection::default(), Needs::RowsTogether, rules_judged)?;
+        if judged.not_judged.iter().any(|(_, lacks)| lacks == TOO_FEW_SAMPLES) {
+            return Ok(Measured::Unknown(format!(
+                "nothing names what runs outside of operators, with {TOO_FEW_SAMPLES}"
+            )));
+        }
+        if !advice.results.is_empty() {
+            return Ok(of(&advice));
+        }
         let has_subject = !self.steps()?.is_empty() || self.has_device()?;
         match judged.rules > 0 && has_subject {
             true => Ok(of(&advice)),
@@ -281,6 +290,12 @@ mod tests {
         );
     }
 
+    /// A row whose cells are so many times as long.
+    fn stretched(row: &str, times: usize) -> String {
+        let (head, cells) = row.rsplit_once(' ').expect("a row ends with its cells");
+        format!("{head} {}\n", cells.chars().map(|cell| cell.to_string().repeat(times)).collect::<String>())
+    }
+
     #[test]
     fn what_a_run_does_not_say_is_unknown_and_not_nothing() {
         let unknown = |text: &str| Measured::Unknown(text.into());
@@ -290,6 +305,11 @@ mod tests {
             let found = measured(nothing_to_judge, &["advice_high", "top_gain_ratio"]);
             assert_eq!(found, [unknown(NOT_JUDGED), unknown(NOT_JUDGED)], "{nothing_to_judge}");
         }
+        let few_samples = "rank 0 step 0011223344\nrank 0 cpu 1 aaaaa.....\nrank 0 samples 1 .......f..";
+        let few_samples: String = few_samples.lines().map(|row| stretched(row, 1_000)).collect();
+        let lacks =
+            "nothing names what runs outside of operators, with too few samples of Python's stacks: record more steps";
+        assert_eq!(measured(&few_samples, &["advice_high", "top_gain_ratio"]), [unknown(lacks), unknown(lacks)]);
         let expected = [&steps, &steps, &steps, &device, &device, &memory];
         assert_eq!(measured("rank 0 cpu 1 aab", &names).iter().collect::<Vec<_>>(), expected);
         let with_device = "rank 0 step 0011\nrank 0 stream 7 C.C.\nrank 0 hostmemory 1 a..A";

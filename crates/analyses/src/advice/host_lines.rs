@@ -75,6 +75,9 @@ pub(super) const OTHERS: Rule = Rule {
     judge: |facts| judge(facts, OUTSIDE, "waits for a file, a connection, a process or the system"),
 };
 
+/// What these rules lack where much is outside of operators, and next to nothing is known of it.
+pub const TOO_FEW_SAMPLES: &str = "too few samples of Python's stacks: record more steps";
+
 fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
     if facts.trace.stack_samples.is_empty() {
         return Err(Lacks("no samples of Python's stacks: `stepscope record` takes them"));
@@ -82,6 +85,11 @@ fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
     let times: &Vec<HostTime> = facts.context.get();
     if times.iter().all(|time| time.step_count < LEAST_STEPS) {
         return Err(Lacks("fewer than three complete steps: record more"));
+    }
+    let is_much = |time: &&HostTime| share(time.exposed.total_ns(), time.steps.total_ns(), THRESHOLD).is_some();
+    let mut much = times.iter().filter(is_much).peekable();
+    if much.peek().is_some() && much.all(|time| time.samples.len() < LEAST_SAMPLES) {
+        return Err(Lacks(TOO_FEW_SAMPLES));
     }
     Ok(times.iter().filter_map(|time| of_rank(facts, time, doing, how)).collect())
 }

@@ -59,14 +59,17 @@ pub struct AdviceRow {
 }
 
 impl AdviceRow {
-    /// The fault, where it is and what there is to gain, in one sentence. `is_named` where a person has to be told which
+    /// The fault, where it is and what there is to gain where that is known, in one sentence. `is_named` where a person has to be told which
     /// rank it is about.
     pub fn answer(&self, is_named: bool) -> String {
         let rank = self.rank.filter(|_| is_named).map(|rank| format!("rank {rank}"));
         let place = self.line.clone().or_else(|| self.slice.as_ref().map(|slice| fit_name(slice, 60)));
         let at: Vec<String> = rank.into_iter().chain(place).collect();
         let at = if at.is_empty() { String::new() } else { format!(" ({})", at.join(", ")) };
-        format!("{}{at}: {} to gain.", self.fault, self.gain_says)
+        match self.gain_ns {
+            Some(_) => format!("{}{at}: {} to gain.", self.fault, self.gain_says),
+            None => format!("{}{at}.", self.fault),
+        }
     }
 
     /// `is_named` where a person has to be told which rank it is about.

@@ -59,10 +59,11 @@ impl ReportCoverage {
         (others > 0).then(|| format!("{others} of {all} rules were not judged: {}{more}.", shown.join("; ")))
     }
 
-    /// Whether much of the steps passes outside of operators, and the rule that names what runs there lacks what it needs.
-    pub(super) fn leaves_unnamed(&self, breakdown: Option<&Breakdown>) -> bool {
-        let is_unknown = self.not_judged.iter().any(|reason| reason.rules.contains(&RULE_OF_OTHER));
-        is_unknown && breakdown.is_some_and(|breakdown| breakdown.ratio_of("other") >= WORTH_A_CHANGE)
+    /// What the rule lacks that names what runs outside of operators, where much of the steps passes there.
+    pub(super) fn leaves_unnamed(&self, breakdown: Option<&Breakdown>) -> Option<&str> {
+        breakdown.filter(|breakdown| breakdown.ratio_of("other") >= WORTH_A_CHANGE)?;
+        let lacks = self.not_judged.iter().find(|reason| reason.rules.contains(&RULE_OF_OTHER))?;
+        Some(&lacks.lacks)
     }
 
     /// That there is nothing to gain worth a change, and what says so; none where there is, or where that is not known.
@@ -76,7 +77,7 @@ impl ReportCoverage {
         let is_worth_a_change =
             |row: &AdviceRow| row.gain_ratio.map_or(row.priority != "low", |ratio| ratio >= WORTH_A_CHANGE);
         // What nobody has looked at may be all that there is to gain.
-        let is_unnamed = self.leaves_unnamed(breakdown);
+        let is_unnamed = self.leaves_unnamed(breakdown).is_some();
         if self.rules_judged == 0 || steps < LEAST_STEPS || is_unnamed || advice.iter().any(is_worth_a_change) {
             return None;
         }
@@ -160,9 +161,42 @@ mod tests {
         let unnamed = of_cpu("a.a.a.a.a.");
         assert!(unnamed.coverage.not_judged.iter().any(|reason| reason.rules.contains(&"host.python")));
         assert!(
-            unnamed.verdict.iter().any(|sentence| sentence.starts_with("Nothing names what runs outside of operators"))
+            unnamed
+                .verdict
+                .iter()
+                .any(|sentence| sentence.starts_with("Nothing names what runs outside of operators, with no"))
         );
         assert_eq!((unnamed.advice, unnamed.healthy), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_run_of_too_few_samples_is_not_called_healthy() {
+        let sampled = |samples: &str| {
+            report_of(&[("step", "00112233445566778899"), ("cpu 1", "aaaaaaaaaa.........."), ("samples 1", samples)])
+        };
+        let few = sampled("..........f.f.f.....");
+        assert_eq!((few.advice.len(), few.healthy), (0, None));
+        let says =
+            "Nothing names what runs outside of operators, with too few samples of Python's stacks: record more steps.";
+        assert!(few.verdict.iter().any(|sentence| sentence == says), "{:?}", few.verdict);
+        let enough = sampled("..........f|f|f|f|f|f|f|f|f|f");
+        assert_eq!(enough.advice[0].rule, "host.python", "{:?}", enough.verdict);
+    }
+
+    #[test]
+    fn a_fault_whose_cost_nobody_knows_is_the_answer_where_there_is_no_other() {
+        let mut report = report_of(&BUSY);
+        report.healthy = None;
+        report.advice = vec![super::AdviceRow { fault: "Anomaly mode is on", priority: "high", ..faulty() }];
+        assert_eq!(super::super::verdict::verdict(&report)[0], "Anomaly mode is on.");
+        report.advice[0].priority = "low";
+        assert_ne!(super::super::verdict::verdict(&report)[0], "Anomaly mode is on.");
+    }
+
+    /// A row of which no gain is known.
+    fn faulty() -> super::AdviceRow {
+        let of_exposed = report_of(&[("step", "0011223344"), ("stream 7", "CNCNCNCNCN")]).advice.swap_remove(0);
+        super::AdviceRow { gain_ns: None, gain_ratio: None, line: None, slice: None, rank: None, ..of_exposed }
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn a_job_without_a_gpu_is_told_by_its_steps_and_operators() {
         report.verdict,
         [
             "A step takes 10.0 µs (mean of 2): 50.0 % goes to operators on the CPU, 30.0 % to code outside of operators and 20.0 % to waiting for data.",
-            "Nothing names what runs outside of operators: stepscope record samples lines of Python.",
+            "Nothing names what runs outside of operators, with no samples of Python's stacks: stepscope record takes them.",
             "The top operator is a with 80.0 % of all operator time.",
         ]
     );

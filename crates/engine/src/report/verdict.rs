@@ -23,9 +23,9 @@ pub(super) fn verdict(report: &Report) -> Vec<String> {
     sentences.extend(report.ranks_together.iter().flat_map(RanksTogether::sentences));
     sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
-    if report.devices.is_empty() && report.coverage.leaves_unnamed(report.step_breakdown.as_ref()) {
-        sentences
-            .push("Nothing names what runs outside of operators: stepscope record samples lines of Python.".into());
+    let unnamed = report.coverage.leaves_unnamed(report.step_breakdown.as_ref());
+    if let Some(lacks) = unnamed.filter(|_| report.devices.is_empty()) {
+        sentences.push(format!("Nothing names what runs outside of operators, with {}.", lacks.replace('`', "")));
     }
     sentences.extend(top_sentence(report));
     if let Some(ratio) = report.coverage.device_ns_linked_ratio.filter(|ratio| *ratio < 1.0 - WORTH_SAYING) {
@@ -47,7 +47,9 @@ fn answer(report: &Report) -> Option<String> {
         return None;
     }
     let is_worth = |row: &&AdviceRow| row.gain_ratio.is_some_and(|ratio| ratio >= WORTH_A_CHANGE);
-    let first = report.advice.iter().find(is_worth);
+    // Of some faults nobody knows what they cost.
+    let is_unknown = |row: &&AdviceRow| row.gain_ns.is_none() && row.priority != "low";
+    let first = report.advice.iter().find(is_worth).or_else(|| report.advice.iter().find(is_unknown));
     first.map(|row| row.answer(report.run.ranks.len() > 1)).or_else(|| report.healthy.clone())
 }
 
