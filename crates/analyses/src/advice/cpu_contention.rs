@@ -38,11 +38,12 @@ fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
     let row = share(ns, time.steps.total_ns(), THRESHOLD).filter(|_| time.step_count > 0)?;
     let (waits, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
     let others_ns = used_by_others(facts, time.rank);
-    let others = others_ns.map_or_else(String::new, |ns| {
-        format!(" Programs that are not of the job use processors for {} meanwhile.", format_ns(ns))
-    });
     // What waits for others has other threads that wait as well; what waits for its own threads has to have fewer.
     let is_for_others = others_ns.is_some_and(|others_ns| others_ns >= ns);
+    let others = others_ns.map_or_else(String::new, |others_ns| {
+        let used = format!(" Programs that are not of the job use processors for {} meanwhile", format_ns(others_ns));
+        used + if is_for_others { "." } else { ": most of what runs instead are the job's own threads." }
+    });
     Some(Advice {
         rank: Some(time.rank),
         says: format!(
@@ -119,7 +120,9 @@ mod tests {
         check(
             &says(11_000_000),
             "host.cpu_contention",
-            &[&format!("14000 of 50000 bound high: {waits} 10.0 ms meanwhile.")],
+            &[&format!(
+                "14000 of 50000 bound high: {waits} 10.0 ms meanwhile: most of what runs instead are the job's own threads."
+            )],
         );
     }
 }

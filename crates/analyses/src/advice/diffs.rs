@@ -129,7 +129,7 @@ const DIFFS: [(&str, &str); 29] = [
     ("memory.device_allocations", "-torch.cuda.empty_cache()"),
     (
         "optimizer.for_loop",
-        "-torch.optim.AdamW(model.parameters(), …, foreach=False)
+        "-torch.optim.AdamW(model.parameters(), …)
 +torch.optim.AdamW(model.parameters(), …, fused=True)",
     ),
     (

@@ -91,7 +91,8 @@ impl GainEstimate {
         let own_ns = own_ns.map_or(gain_ns, |own_ns| own_ns.min(gain_ns));
         match self {
             Self::Removal | Self::Replay => ((own_ns - error_ns).max(0), Some(gain_ns + error_ns)),
-            Self::Floor => ((own_ns - error_ns).max(0), None),
+            // Of a part, the error is less.
+            Self::Floor => ((own_ns - own_ns * error_ns / gain_ns.max(1)).max(0), None),
             Self::Bound | Self::Overlap | Self::Roofline | Self::PeakRates | Self::FullDevice => (0, Some(gain_ns)),
         }
     }

@@ -83,8 +83,8 @@ fn remark(steps: &StepSummary) -> String {
     };
     let cut = match steps.incomplete_count {
         0 => String::new(),
-        cut if cut == steps.count => ", all cut by the limits of the recording".to_string(),
-        cut => format!(", {cut} of them cut by the limits of the recording and not averaged"),
+        cut if cut == steps.count => ", all cut at an end of the recording".to_string(),
+        cut => format!(", {cut} cut at an end and left out"),
     };
     format!("{count}, {how}{cut}")
 }
