@@ -290,7 +290,7 @@ mod tests {
         );
     }
 
-    /// A row whose cells are so many times as long.
+    /// A row each of whose cells is `times` as long.
     fn stretched(row: &str, times: usize) -> String {
         let (head, cells) = row.rsplit_once(' ').expect("a row ends with its cells");
         format!("{head} {}\n", cells.chars().map(|cell| cell.to_string().repeat(times)).collect::<String>())
