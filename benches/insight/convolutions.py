@@ -48,37 +48,59 @@ def tries_in_steps(machine, job):
         model.train(convolve)
 
 
+def convolution(model, size, has_bias, behind=None):
+    """A convolution, and `behind` it what its module is followed by; when it begins."""
+    machine = model.machine
+    with machine.op("aten::conv2d", host_ns=3_000) as begin, machine.op("aten::_convolution", host_ns=3_000):
+        with machine.op("aten::cudnn_convolution"):
+            machine.kernel(CONVOLUTION.format("128x128x32"), 4 * size * SIZES[HALF] / BYTES_PER_NS, model.blocks)
+        if has_bias:
+            model.pointwise("aten::add_", size, "CUDAFunctor_add")
+    if behind:
+        behind()
+    return begin
+
+
+def convolution_backward(model, size, has_bias, forward):
+    machine = model.machine
+    node = "autograd::engine::evaluate_function: ConvolutionBackward0"
+    with machine.op(node, host_ns=3_000) as begin, machine.op("aten::convolution_backward"):
+        machine.kernel(CONVOLUTION.format("256x64x32"), 8 * size * SIZES[HALF] / BYTES_PER_NS, model.blocks)
+        if has_bias:
+            with machine.op("aten::sum"):
+                machine.kernel(
+                    "void at::native::reduce_kernel<128, 4>", size * SIZES[HALF] / BYTES_PER_NS, model.blocks
+                )
+    machine.connect(forward, begin)
+
+
+def train_convolutions(model, size, has_bias, behind=None):
+    """Steps with a convolution in each layer."""
+    for _ in model.steps():
+        begins = []
+        model.forward(lambda begins=begins: begins.append(convolution(model, size, has_bias, behind)))
+        model.backward(lambda _, begins=begins: convolution_backward(model, size, has_bias, begins.pop()))
+        model.optimize()
+
+
 @simulated("compute.convolution_bias", names=("aten::add_",))
 def needless_bias(machine, job):
     """Convolutions in front of batch normalizations have a bias."""
     model = Model(machine, job, rows=1024)
     size = model.rows * model.width * job.draw.choice([24, 32])
 
-    def convolve():
-        with machine.op("aten::conv2d", host_ns=3_000), machine.op("aten::_convolution", host_ns=3_000):
-            with machine.op("aten::cudnn_convolution"):
-                machine.kernel(CONVOLUTION.format("128x128x32"), 4 * size * SIZES[HALF] / BYTES_PER_NS, model.blocks)
-            if not job.fixed:
-                model.pointwise("aten::add_", size, "CUDAFunctor_add")
+    def normalize():
+        # The number of batches.
+        model.pointwise("aten::add_", 1, "CUDAFunctor_add")
         with machine.op("aten::batch_norm", host_ns=3_000), machine.op("aten::cudnn_batch_norm"):
             ns = 3 * size * SIZES[HALF] / BYTES_PER_NS
             machine.kernel("void cudnn::bn_fw_tr_1C11_kernel_NCHW<__half, float, int, 512>", ns, model.blocks)
 
-    for _ in model.steps():
-        model.train(convolve)
+    train_convolutions(model, size, not job.fixed, normalize)
 
 
 @simulated()
 def bias_without_norm(machine, job):
     """Convolutions have a bias, and nothing takes it away."""
-    model = Model(machine, job)
-    size = model.rows * model.width
-
-    def convolve():
-        with machine.op("aten::conv2d", host_ns=3_000), machine.op("aten::_convolution", host_ns=3_000):
-            with machine.op("aten::cudnn_convolution"):
-                machine.kernel(CONVOLUTION.format("128x128x32"), 16 * size * SIZES[HALF] / BYTES_PER_NS, model.blocks)
-            model.pointwise("aten::add_", size, "CUDAFunctor_add")
-
-    for _ in model.steps():
-        model.train(convolve)
+    model = Model(machine, job, rows=1024)
+    train_convolutions(model, model.rows * model.width * 24, True)

@@ -39,6 +39,7 @@ class Machine:
         self.link = 1.0
         self.events = []
         self.correlation = 0
+        self.links = 0
         self.steps = []
         self.modules = {}
         self.parents = []
@@ -81,12 +82,19 @@ class Machine:
     def op(self, name, shapes=None, types="float", host_ns=OPERATOR_NS):
         begin = self.now
         self.now += host_ns // 2
-        yield
+        yield begin
         self.now += host_ns - host_ns // 2
         arguments = {}
         if shapes:
             arguments = {"Input Dims": shapes, "Input type": [types] * len(shapes)}
         self._host("cpu_op", name, begin, **arguments)
+
+    def connect(self, forward, backward):
+        """The operator that begins at `backward` is of the backward pass of the one that begins at `forward`."""
+        self.links += 1
+        event = {"cat": "fwdbwd", "name": "fwdbwd", "id": self.links, "pid": PROCESS, "tid": THREAD}
+        self.events.append({**event, "ph": "s", "ts": forward / 1000})
+        self.events.append({**event, "ph": "f", "bp": "e", "ts": backward / 1000})
 
     def python(self, ns):
         """Code in which nothing is recorded."""

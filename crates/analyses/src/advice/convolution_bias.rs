@@ -73,6 +73,9 @@ fn added(facts: &Facts) -> FxHashMap<(u32, i64), Work> {
     let (trace, slices) = (facts.trace, &facts.trace.slices);
     let name = |id: SliceId| trace.slice_name(id);
     let mut work: FxHashMap<(u32, i64), Work> = FxHashMap::default();
+    // What a backward pass takes: in training, the mean that a normalization takes away is that of the batch.
+    let links = || trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward);
+    let trained: FxHashSet<SliceId> = links().map(|flow| flow.from).collect();
     // Whether a normalization follows, of each convolution that was asked.
     let mut followed: FxHashMap<SliceId, bool> = FxHashMap::default();
     let mut forward: FxHashSet<SliceId> = FxHashSet::default();
@@ -90,14 +93,13 @@ fn added(facts: &Facts) -> FxHashMap<(u32, i64), Work> {
         let around: Vec<SliceId> = around.take_while(|id| slices.kind(*id) == SliceKind::Op).collect();
         let is_convolution = around.first().is_some_and(|id| CONVOLUTIONS.contains(&name(*id)));
         let Some(outermost) = around.last().copied().filter(|_| is_convolution) else { continue };
-        if *followed.entry(outermost).or_insert_with(|| is_before_normalization(trace, outermost)) {
+        let is_trained = around.iter().any(|id| trained.contains(id));
+        if is_trained && *followed.entry(outermost).or_insert_with(|| is_before_normalization(trace, outermost)) {
             add(&event, op);
             forward.extend(around);
         }
     }
-    let links =
-        trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward && forward.contains(&flow.from));
-    let nodes: FxHashSet<SliceId> = links.map(|flow| flow.to).collect();
+    let nodes: FxHashSet<SliceId> = links().filter(|flow| forward.contains(&flow.from)).map(|flow| flow.to).collect();
     for event in computing() {
         let Some(op) = event.op.filter(|op| name(*op) == "aten::sum") else { continue };
         let mut around = slices.with_ancestors(op).skip(1);
@@ -110,14 +112,19 @@ fn added(facts: &Facts) -> FxHashMap<(u32, i64), Work> {
     work
 }
 
-/// Whether the operator behind `convolution` on its thread takes means away.
+/// Whether the operator behind `convolution` on its thread takes means away. `torch.nn.BatchNorm2d` counts its batches before.
 fn is_before_normalization(trace: &Trace, convolution: SliceId) -> bool {
     let slices = &trace.slices;
     let track = &trace.tracks[slices.track[convolution.index()].index()];
     let end_ns = slices.span(convolution).end_ns;
-    let behind = (convolution.0..track.slices.end)
-        .map(SliceId)
-        .find(|id| slices.start_ns[id.index()] >= end_ns && slices.kind(*id) == SliceKind::Op);
+    let next = |end_ns: i64| {
+        let mut behind = (convolution.0..track.slices.end).map(SliceId);
+        behind.find(|id| slices.start_ns[id.index()] >= end_ns && slices.kind(*id) == SliceKind::Op)
+    };
+    let behind = next(end_ns).and_then(|id| match trace.slice_name(id) {
+        "aten::add_" => next(slices.span(id).end_ns),
+        _ => Some(id),
+    });
     behind.is_some_and(|id| NORMALIZATIONS.contains(&trace.slice_name(id)))
 }
 
@@ -129,8 +136,8 @@ mod tests {
     /// Three convolutions, with a bias that `a` adds and `s` sums up the gradient of, each with `n` behind it.
     fn convolved(behind: &str) -> Trace {
         let rows = [
-            ("cpu 1", "cccccnn.BBBB."),
-            ("cpu 1", "kkkkk...bbbb."),
+            ("cpu 1", "cccccanBBBBB."),
+            ("cpu 1", "kkkkk..bbbbb."),
             ("cpu 1", ".v.a.....w.s."),
             ("launch 1", ".C.A.....E.S."),
             ("stream 7", "..CCCAA...EES"),
@@ -166,5 +173,8 @@ mod tests {
     #[test]
     fn a_bias_that_stays_is_healthy() {
         check(&convolved("aten::relu"), "compute.convolution_bias", &[]);
+        // A normalization that is not trained takes away a mean that it knew before.
+        let evaluated = Trace { flows: Vec::new(), ..convolved("aten::batch_norm") };
+        check(&evaluated, "compute.convolution_bias", &[]);
     }
 }
