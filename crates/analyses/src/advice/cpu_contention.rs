@@ -1,17 +1,19 @@
 //! The thread that runs the steps could run, and other threads have the processors.
 
 use super::facts::{Facts, share};
-use super::quantities::Quantity;
+use super::quantities::{CPU_QUOTA, Quantity};
 use super::settings::settings;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::HostTime;
 use crate::processor_waits::waits;
-use stepscope_base::Span;
 use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
 
 /// Less is the usual lot of a machine whose processors are all in use: loops of two healthy ranks, which with the threads of
 /// their collectives fill two processors, wait for up to 12 %.
 const THRESHOLD: f64 = 0.13;
+/// Of the steps, as many tenths have to lie between samples of the machine.
+const LEAST_TENTHS: i64 = 8;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.cpu_contention",
@@ -41,8 +43,8 @@ fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
     // What waits for others has other threads that wait as well; what waits for its own threads has to have fewer.
     let is_for_others = others_ns.is_some_and(|others_ns| others_ns >= ns);
     let others = others_ns.map_or_else(String::new, |others_ns| {
-        let used = format!(" Programs that are not of the job use processors for {} meanwhile", format_ns(others_ns));
-        used + if is_for_others { "." } else { ": most of what runs instead are the job's own threads." }
+        let used = format!(" Programs that are not recorded use processors for {} meanwhile", format_ns(others_ns));
+        used + if others_ns < ns / 2 { ": most of what runs instead are the job's own threads." } else { "." }
     });
     Some(Advice {
         rank: Some(time.rank),
@@ -57,16 +59,31 @@ fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
 }
 
 /// How long processors of the machine ran in steps for programs of which nothing is recorded; `None` where that is not known,
-/// or the machine has other ranks as well.
+/// or the machine has other ranks as well, or processors that the job may not use.
 fn used_by_others(facts: &Facts, rank: u32) -> Option<i64> {
     let of = facts.loops().ok()?.iter().find(|of| of.rank == rank)?;
-    settings(facts, of).ranks.filter(|ranks| *ranks == 1)?;
-    let grown =
-        |quantity: Quantity, spans: &[Span]| spans.iter().filter_map(|span| quantity.growth(*span)).sum::<i64>();
+    let settings = settings(facts, of);
+    let has_all = settings.cores.is_some() && settings.cores == settings.cores_allowed;
+    if settings.ranks != Some(1) || !has_all || Quantity::of(facts.trace, of, CPU_QUOTA).is_some() {
+        return None;
+    }
     let spans = Quantity::of(facts.trace, of, "host CPU user (ns)")?.spans(of);
-    let sum = |who: &str| {
-        let of_kind = |kind: &str| Quantity::of_all(facts.trace, &format!("{who} CPU {kind} (ns)")).collect::<Vec<_>>();
-        ["user", "system"].into_iter().flat_map(of_kind).map(|quantity| grown(quantity, &spans)).sum::<i64>()
+    let covered = IntervalSet::from_unsorted(spans.clone()).intersect(&of.windows);
+    if covered.total_ns() < of.window_ns() / 10 * LEAST_TENTHS {
+        return None;
+    }
+    let host = facts.trace.processes[of.process.index()].host.as_ref();
+    // A process that starts meanwhile has used nothing before.
+    let used = |quantity: Quantity, span: &Span| {
+        quantity.at(span.end_ns).unwrap_or(0) - quantity.at(span.start_ns).unwrap_or(0)
+    };
+    let sum = |who: &str| -> i64 {
+        let of_kind = |kind: &str| {
+            let name = format!("{who} CPU {kind} (ns)");
+            Quantity::of_all(facts.trace, host, &name).collect::<Vec<_>>()
+        };
+        let all = ["user", "system"].into_iter().flat_map(of_kind);
+        all.map(|quantity| spans.iter().map(|span| used(quantity, span)).sum::<i64>()).sum()
     };
     Some((sum("host") - sum("process")).max(0))
 }
@@ -103,7 +120,8 @@ mod tests {
             let mut trace = drawn_ms(&repeated(5, &[("cpu 1", "aaaaaaaaaa"), ("samples 1", ".f|f......")]));
             let samples = trace.stack_samples.len() as i64;
             trace.stack_samples.iter_mut().for_each(|sample| sample.runnable_ns = Some(20_000_000 / samples));
-            trace.processes[0].settings = Settings { ranks: Some(1), ..Settings::default() };
+            trace.processes[0].settings =
+                Settings { ranks: Some(1), cores: Some(2), cores_allowed: Some(2), ..Settings::default() };
             let each = |ns: i64| (0..=5).map(|at| at * ns).collect::<Vec<_>>();
             sample(&mut trace, "host CPU user (ns)", 10_000_000, &each(machine));
             sample(&mut trace, "host CPU system (ns)", 10_000_000, &each(1_000_000));
@@ -111,17 +129,17 @@ mod tests {
             sample(&mut trace, "process CPU system (ns)", 10_000_000, &each(1_000_000));
             trace
         };
-        let waits = "The thread that runs the loop waits 14.0 ms (28.0 %) of 50.0 ms for a processor: it could run, and others do. Programs that are not of the job use processors for";
+        let waits = "The thread that runs the loop waits 14.0 ms (28.0 %) of 50.0 ms for a processor: it could run, and others do. Programs that are not recorded use processors for";
         check(
             &says(13_000_000),
             "host.cpu_contention",
             &[&format!("14000 of 50000 floor high: {waits} 20.0 ms meanwhile.")],
         );
         check(
-            &says(11_000_000),
+            &says(10_000_000),
             "host.cpu_contention",
             &[&format!(
-                "14000 of 50000 bound high: {waits} 10.0 ms meanwhile: most of what runs instead are the job's own threads."
+                "14000 of 50000 bound high: {waits} 5.00 ms meanwhile: most of what runs instead are the job's own threads."
             )],
         );
     }

@@ -18,9 +18,12 @@ impl<'a> Quantity<'a> {
         counters.find(|counter| trace.strings.get(counter.name) == name).map(Self)
     }
 
-    /// Those that all processes sampled which the recorder calls so.
-    pub(super) fn of_all(trace: &'a Trace, name: &str) -> impl Iterator<Item = Self> {
-        trace.counters.iter().filter(move |counter| trace.strings.get(counter.name) == name).map(Self)
+    /// Those that the processes of a host sampled which the recorder calls so.
+    pub(super) fn of_all(trace: &'a Trace, host: Option<&String>, name: &str) -> impl Iterator<Item = Self> {
+        let is_it = move |counter: &&Counter| {
+            trace.strings.get(counter.name) == name && trace.processes[counter.process.index()].host.as_ref() == host
+        };
+        trace.counters.iter().filter(is_it).map(Self)
     }
 
     /// That of a device, as the recorder names it: `GPU 0 power (mW)`. Which process of the rank sampled it is the same.
