@@ -5,6 +5,7 @@ use super::loops::Loop;
 use super::step_tail::WARM_UP;
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_base::units::{format_ns, format_ratio};
@@ -39,11 +40,16 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_loop(facts: &Facts, of: &Loop) -> Option<Advice> {
     let (trace, slices) = (facts.trace, &facts.trace.slices);
+    let mut convolves: FxHashMap<StringId, bool> = FxHashMap::default();
     // The kernels of each convolution behind the first two steps.
     let mut kernels: BTreeMap<SliceId, Vec<StringId>> = BTreeMap::new();
     let computing = facts.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute);
     for event in computing.filter(|event| trace.devices[event.device.index()].rank == of.rank) {
-        let Some(op) = event.op.filter(|op| trace.slice_name(*op).contains("convolution")) else { continue };
+        let Some(op) = event.op else { continue };
+        let name = slices.name[op.index()];
+        if !*convolves.entry(name).or_insert_with(|| trace.strings.get(name).contains("convolution")) {
+            continue;
+        }
         if of.step_at(slices.start_ns[op.index()]).is_some_and(|step| step >= WARM_UP) {
             kernels.entry(op).or_default().push(slices.name[event.slice.index()]);
         }

@@ -92,7 +92,10 @@ impl GainEstimate {
         match self {
             Self::Removal | Self::Replay => ((own_ns - error_ns).max(0), Some(gain_ns + error_ns)),
             // Of a part, the error is less.
-            Self::Floor => ((own_ns - own_ns * error_ns / gain_ns.max(1)).max(0), None),
+            Self::Floor => {
+                let error_ns = i128::from(error_ns) * i128::from(own_ns) / i128::from(gain_ns.max(1));
+                ((own_ns - error_ns as i64).max(0), None)
+            }
             Self::Bound | Self::Overlap | Self::Roofline | Self::PeakRates | Self::FullDevice => (0, Some(gain_ns)),
         }
     }
@@ -128,11 +131,14 @@ mod tests {
             (Replay, Some(12), 0, (9, Some(9))),
             (Floor, None, 2, (7, None)),
             (Floor, Some(4), 0, (4, None)),
+            (Floor, Some(6), 3, (4, None)),
             (Bound, None, 2, (0, Some(9))),
             (Overlap, Some(4), 0, (0, Some(9))),
         ] {
             assert_eq!(estimate.range(9, own_ns, error_ns), range, "{estimate:?}, {own_ns:?}");
         }
+        let second = 1_000_000_000;
+        assert_eq!(Floor.range(100 * second, None, 5 * second), (95 * second, None));
     }
 
     #[test]

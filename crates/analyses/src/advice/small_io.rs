@@ -59,7 +59,9 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let bytes = small.iter().filter_map(|event| event.bytes).fold(0_i64, i64::saturating_add);
     let longest =
         small.iter().max_by_key(|event| (trace.slices.dur_ns[event.slice.index()], std::cmp::Reverse(event.slice)))?;
-    let estimate = if bytes < TINY_BYTES * count { GainEstimate::Floor } else { GainEstimate::Bound };
+    // The end of a file is one that moves nothing.
+    let moving = small.iter().filter(|event| event.bytes != Some(0)).count() as i64;
+    let estimate = if bytes < TINY_BYTES * moving { GainEstimate::Floor } else { GainEstimate::Bound };
     let (time, ratio) = (format_ns(small_ns), format_ratio(row.measured_ratio?));
     let mut of_files: FxHashMap<StringId, i64> = FxHashMap::default();
     small.iter().for_each(|event| *of_files.entry(event.file).or_default() += 1);
