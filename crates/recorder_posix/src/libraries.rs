@@ -2,7 +2,7 @@
 //! alone: nothing else finds them then. And which library a function is of that the program itself has an entry for.
 
 use crate::imports::{is_of_system, name_of, range_of};
-use crate::real::is_own;
+use crate::real::{is_entry, is_own};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::Range;
 
@@ -107,7 +107,10 @@ pub(crate) fn defined(name: &CStr) -> *mut c_void {
         // Else it is of an object that this one needs.
         if range.contains(&(function as usize)) { function } else { std::ptr::null_mut() }
     });
-    functions.into_iter().find(|function| !function.is_null() && !is_own(*function)).unwrap_or(std::ptr::null_mut())
+    functions
+        .into_iter()
+        .find(|function| !function.is_null() && !is_own(*function) && !is_entry(*function))
+        .unwrap_or(std::ptr::null_mut())
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ pub(crate) fn behind(name: &CStr) -> *mut c_void {
 /// Whether an address is only an object's entry for a function of another one: that of a program that is not independent of
 /// its position, and takes the function's address, is what all find. It leads to where its import table does: back to this
 /// library, once that is changed.
-fn is_entry(address: *const c_void) -> bool {
+pub(crate) fn is_entry(address: *const c_void) -> bool {
     /// The last argument of `dladdr1` asks for the symbol, by its number in `dlfcn.h`.
     const SYMBOL: c_int = 1;
     let mut info = MaybeUninit::<libc::Dl_info>::uninit();
