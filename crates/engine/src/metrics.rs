@@ -95,6 +95,8 @@ metrics! {
         = |run| run.findings(&["severe"]);
 }
 
+/// The share of the steps from which on a gain is of high priority.
+const HIGH: f64 = 0.10;
 const NO_STEPS: &str = "the run has no complete step; label steps with `prof.step()` or `stepscope.step_end()`";
 const NOT_JUDGED: &str = "there are no steps and no work of a device that advice could judge; label steps with `prof.step()` or `stepscope.step_end()`";
 const NO_DEVICE: &str = "no work of a device was recorded";
@@ -145,15 +147,21 @@ impl<'a> Measurements<'a> {
     /// What advice says; where no rule could judge, or neither steps nor devices were there to judge, it says nothing.
     fn of_advice(&self, of: impl Fn(&Envelope) -> Measured) -> Result<Measured, EngineError> {
         let advice = self.result("advice")?;
-        // What there is holds, whatever else there may be.
-        if texts(&advice, "priority").any(|priority| priority == Some("high")) {
-            return Ok(of(&advice));
-        }
         let judged = self.run.with_context(&Selection::default(), Needs::RowsTogether, rules_judged)?;
         if judged.not_judged.iter().any(|(_, lacks)| lacks == TOO_FEW_SAMPLES) {
-            return Ok(Measured::Unknown(format!(
-                "nothing names what runs outside of operators, with {TOO_FEW_SAMPLES}"
-            )));
+            // What nothing names may gain as much as it takes.
+            let unnamed = match self.step_ratio("other_ns")? {
+                Measured::Ratio(unnamed) => unnamed,
+                _ => 1.0,
+            };
+            let measured = of(&advice);
+            let is_known = match measured {
+                Measured::Whole(high) => high > 0 || unnamed < HIGH,
+                Measured::Ratio(gain) => gain >= unnamed,
+                Measured::Unknown(_) => true,
+            };
+            let says = format!("nothing names what runs outside of operators, with {TOO_FEW_SAMPLES}");
+            return Ok(if is_known { measured } else { Measured::Unknown(says) });
         }
         if !advice.results.is_empty() {
             return Ok(of(&advice));

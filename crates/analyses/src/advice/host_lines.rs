@@ -88,10 +88,17 @@ fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
     }
     let is_much = |time: &&HostTime| share(time.exposed.total_ns(), time.steps.total_ns(), THRESHOLD).is_some();
     let mut much = times.iter().filter(is_much).peekable();
-    if much.peek().is_some() && much.all(|time| time.samples.len() < LEAST_SAMPLES) {
+    if much.peek().is_some() && much.all(has_few_samples) {
         return Err(Lacks(TOO_FEW_SAMPLES));
     }
     Ok(times.iter().filter_map(|time| of_rank(facts, time, doing, how)).collect())
+}
+
+/// Whether a rank has enough samples of nothing that a thread may do.
+fn has_few_samples(time: &HostTime) -> bool {
+    let kinds = [PYTHON_RUNS, &[Doing::Sleep], LOCKS, &[Doing::InterpreterLock], OUTSIDE];
+    let count = |kind: &[Doing]| time.samples.iter().filter(|sample| kind.contains(&sample.doing)).count();
+    kinds.into_iter().all(|kind| count(kind) < LEAST_SAMPLES)
 }
 
 fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option<Advice> {

@@ -3,6 +3,7 @@
 use super::coverage::WORTH_A_CHANGE;
 use super::{AdviceRow, Breakdown, DeviceTime, RanksTogether, Report};
 use std::collections::BTreeSet;
+use stepscope_analyses::advice::TOO_FEW_SAMPLES;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 use stepscope_trace::FindingCode;
 
@@ -24,7 +25,8 @@ pub(super) fn verdict(report: &Report) -> Vec<String> {
     sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
     let unnamed = report.coverage.leaves_unnamed(report.step_breakdown.as_ref());
-    if let Some(lacks) = unnamed.filter(|_| report.devices.is_empty()) {
+    // Where a device works, the host may be ahead of it, but for what holds steps up.
+    if let Some(lacks) = unnamed.filter(|lacks| report.devices.is_empty() || *lacks == TOO_FEW_SAMPLES) {
         sentences.push(format!("Nothing names what runs outside of operators, with {}.", lacks.replace('`', "")));
     }
     sentences.extend(top_sentence(report));
