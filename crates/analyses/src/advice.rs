@@ -81,6 +81,7 @@ mod lines;
 mod loader_workers;
 mod long_calls;
 mod long_once;
+mod loop_kernels;
 mod loops;
 mod low_utilization;
 mod main_process_batches;

@@ -72,6 +72,8 @@ fn of_device(trace: &Trace, device: &TemporalBreakdown, added: &Work) -> Option<
 fn added(facts: &Facts) -> FxHashMap<(u32, i64), Work> {
     let (trace, slices) = (facts.trace, &facts.trace.slices);
     let name = |id: SliceId| trace.slice_name(id);
+    // Compared with each event.
+    let [adds, sums] = ["aten::add_", "aten::sum"].map(|name| trace.strings.find(name));
     let mut work: FxHashMap<(u32, i64), Work> = FxHashMap::default();
     // What a backward pass takes: in training, the mean that a normalization takes away is that of the batch.
     let links = || trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward);
@@ -87,7 +89,7 @@ fn added(facts: &Facts) -> FxHashMap<(u32, i64), Work> {
         of_device.add(event, slices.span(event.slice), slices.name[op.index()]);
     };
     for event in computing() {
-        let Some(op) = event.op.filter(|op| name(*op) == "aten::add_") else { continue };
+        let Some(op) = event.op.filter(|op| Some(slices.name[op.index()]) == adds) else { continue };
         // Modules and labels stand around the outermost operator of the convolution.
         let around = slices.with_ancestors(op).skip(1);
         let around: Vec<SliceId> = around.take_while(|id| slices.kind(*id) == SliceKind::Op).collect();
@@ -101,7 +103,7 @@ fn added(facts: &Facts) -> FxHashMap<(u32, i64), Work> {
     }
     let nodes: FxHashSet<SliceId> = links().filter(|flow| forward.contains(&flow.from)).map(|flow| flow.to).collect();
     for event in computing() {
-        let Some(op) = event.op.filter(|op| name(*op) == "aten::sum") else { continue };
+        let Some(op) = event.op.filter(|op| Some(slices.name[op.index()]) == sums) else { continue };
         let mut around = slices.with_ancestors(op).skip(1);
         if around.next().is_some_and(|id| name(id) == "aten::convolution_backward")
             && around.any(|id| nodes.contains(&id))
