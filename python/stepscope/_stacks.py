@@ -5,6 +5,7 @@ import gc
 import os
 import site
 import sys
+import sysconfig
 
 from stepscope import _recorder
 from stepscope._say import say
@@ -60,8 +61,22 @@ def _refuse(reason):
 
 def path_prefixes(torch=None):
     """Folders that files are shown without, the longest of those that lie in each other first."""
-    folders = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
+    return _with_separators([*_library_folders(torch), *sys.path, site.getuserbase()])
+
+
+def library_prefixes(torch=None):
+    """Those of them that hold Python's own modules, and packages that are installed."""
+    return _with_separators(_library_folders(torch))
+
+
+def _library_folders(torch):
+    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [*site.getsitepackages(), site.getusersitepackages()]
     if torch is not None:
         folders.append(os.path.dirname(os.path.dirname(torch.__file__)))
+    return folders
+
+
+def _with_separators(folders):
     absolute = {os.path.abspath(folder) for folder in folders if isinstance(folder, str)}
     return [folder.rstrip(os.sep) + os.sep for folder in sorted(absolute, reverse=True)]

@@ -93,6 +93,7 @@ mod no_sync;
 mod numa;
 mod open_storm;
 mod optimizer_loop;
+mod own_lines;
 mod owners;
 mod page_faults;
 mod pageable_copies;

@@ -45,7 +45,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 39] = [
+const PROCESS_METADATA_KEYS: [&str; 40] = [
     "process_name",
     "rank",
     "local_rank",
@@ -58,6 +58,7 @@ const PROCESS_METADATA_KEYS: [&str; 39] = [
     "numa_nodes_of_memory",
     "thread_variables",
     "debug_variables",
+    "library_files",
     "anomaly_mode",
     "parameters",
     "parameters_float64",

@@ -4,12 +4,14 @@
 //! memory, through the kernel, which refuses what is not there any more.
 
 mod doing;
+mod file_names;
 mod layout;
 mod lines;
 mod memory;
 mod stack;
 
 use doing::{System, Times, waits_at};
+use file_names::FileNames;
 use layout::{Known, NEXT_THREAD, Seen};
 use memory::Memory;
 use pyo3::exceptions::PyRuntimeError;
@@ -46,6 +48,7 @@ struct Settings {
     known: Known,
     interpreter: usize,
     prefixes: Vec<String>,
+    libraries: Vec<String>,
     own: String,
 }
 
@@ -63,12 +66,18 @@ pub(crate) fn look_at_frames(py: Python<'_>) {
     }
 }
 
-/// Samples from now on. `prefixes` are left out of paths; files below `own` are not shown.
+/// Samples from now on. `prefixes` are left out of paths, `libraries` those of files that are not the program's own; files
+/// below `own` are not shown.
 ///
 /// # Errors
 /// One line that says why this Python cannot be sampled.
 #[pyfunction]
-pub(crate) fn start_stack_samples(py: Python<'_>, prefixes: Vec<String>, own: String) -> PyResult<()> {
+pub(crate) fn start_stack_samples(
+    py: Python<'_>,
+    prefixes: Vec<String>,
+    libraries: Vec<String>,
+    own: String,
+) -> PyResult<()> {
     if SETTINGS.get().is_none() {
         let found = SEEN.lock().unwrap_or_else(PoisonError::into_inner).take();
         let layout = found.ok_or_else(|| "frames are not as expected".to_string()).and_then(|seen| seen.layout());
@@ -76,7 +85,7 @@ pub(crate) fn start_stack_samples(py: Python<'_>, prefixes: Vec<String>, own: St
         let known = Known { layout, lock: lock_of_interpreter(py) };
         // SAFETY: the lock is held.
         let interpreter = unsafe { ffi::PyInterpreterState_Get() } as usize;
-        let _ = SETTINGS.set(Settings { known, interpreter, prefixes, own });
+        let _ = SETTINGS.set(Settings { known, interpreter, prefixes, libraries, own });
         recorder::set_helper_task(HelperTask { begin: || {}, run: run_task });
     }
     IS_ON.store(true, Ordering::Release);
@@ -152,11 +161,12 @@ impl Found {
 
 impl Sampler {
     fn new(settings: &'static Settings) -> Option<Self> {
-        let Settings { known, prefixes, own, .. } = settings;
+        let Settings { known, prefixes, libraries, own, .. } = settings;
+        let names = FileNames::new(prefixes.clone(), libraries.clone());
         Some(Self {
             settings,
             memory: Memory::new()?,
-            reader: Reader::new(known.layout, prefixes.clone(), own.clone()),
+            reader: Reader::new(known.layout, names, own.clone()),
             system: System::default(),
             writer: StackWriter::default(),
             last: HashMap::new(),
@@ -169,6 +179,9 @@ impl Sampler {
     fn sample(&mut self) -> Duration {
         let begin = processor_time();
         self.sample_threads();
+        if let Some(libraries) = self.reader.names.new_libraries() {
+            recorder::set_own_metadata("library_files", &libraries);
+        }
         let cost = processor_time().saturating_sub(begin);
         self.cost = (self.cost * (INERTIA - 1) + cost) / INERTIA;
         self.random ^= self.random << 13;

@@ -44,6 +44,9 @@ pub struct Process {
     pub settings: Settings,
     /// The environment variables that are set to find a fault and cost time, as `CUDA_LAUNCH_BLOCKING=1`.
     pub debug_variables: Vec<String>,
+    /// What the files of Python itself and of installed packages begin with, of those in sampled stacks, as `json/` and
+    /// `threading.py`, in order. Empty where that was not recorded.
+    pub library_files: Vec<String>,
 }
 
 /// What a program set for its loop; `None` where it was not recorded.

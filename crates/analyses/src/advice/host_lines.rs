@@ -2,7 +2,8 @@
 //! for others.
 
 use super::facts::{Facts, share};
-use super::lines::{line_of, line_of_samples, outermost_first, own_frames};
+use super::lines::{line_of, line_of_samples};
+use super::own_lines::{OwnLines, outermost_first};
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::host_lines::HostTime;
@@ -145,10 +146,17 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
     share(ns - error_ns, time.steps.total_ns(), THRESHOLD)?;
     let row = share(ns, time.steps.total_ns(), THRESHOLD)?;
     let stacks: Vec<_> = samples.iter().map(|sample| outermost_first(trace, sample)).collect();
+    let (innermost, _) = line_of(trace, &stacks)?;
+    let own: &OwnLines = facts.context.get();
+    let stacks: Vec<_> = stacks.into_iter().map(|stack| own.part(trace, time.track, stack)).collect();
     let (line, part) = line_of(trace, &stacks)?;
+    let calls = match innermost == line {
+        true => String::new(),
+        false => format!(", which calls {}", quoted(&innermost)),
+    };
     let at = match part {
-        part if part > 0.995 => quoted(&line),
-        part => format!("{} for {} of it", quoted(&line), format_ratio(part)),
+        part if part > 0.995 => format!("{}{calls}", quoted(&line)),
+        part => format!("{} for {} of it{calls}", quoted(&line), format_ratio(part)),
     };
     let (spent, window, ratio) = (format_ns(ns), format_ns(time.steps.total_ns()), format_ratio(row.measured_ratio?));
     let (error, samples) = (format_ns(error_ns), counted(count, "sample"));
@@ -177,7 +185,7 @@ fn with_holder(facts: &Facts, row: Advice) -> Advice {
     let runs = |sample: &&StackSample| sample.doing == Doing::Running && contains(row.time.spans(), sample.time_ns);
     let others = others.map(|samples| samples.iter().filter(runs).copied().collect::<Vec<StackSample>>());
     let Some(running) = others.max_by_key(Vec::len) else { return row };
-    let Some(line) = line_of_samples(trace, &running, &row.time, own_frames) else { return row };
+    let Some(line) = line_of_samples(facts, &running, &row.time) else { return row };
     let thread = quoted(&trace.tracks[running[0].track.index()].name);
     let says = format!("{} Meanwhile the thread {thread} is most often in {}.", row.says, quoted(&line));
     Advice { says, line: Some(line), ..row }
@@ -218,6 +226,22 @@ mod tests {
             ],
         );
         check(&steps(19, 'f'), "host.python", &[]);
+    }
+
+    #[test]
+    fn what_a_library_runs_is_said_with_the_line_that_calls_it() {
+        let mut trace = steps(8, 'f');
+        trace.processes[0].library_files = vec!["f.py".into()];
+        let rows = advice(&trace, &Selection::default());
+        let row = rows.iter().find(|row| row.rule.as_str() == "host.python");
+        assert_eq!(row.and_then(|row| row.line.as_deref()), Some("main.py(1): main"));
+        check(
+            &trace,
+            "host.python",
+            &[
+                "36000 of 60000 removal high: The loop runs Python for about 36.0 ms (60.0 %) of 60.0 ms, in `main.py(1): main`, which calls `f.py(7): f` (36 samples, ± 0 ns).",
+            ],
+        );
     }
 
     #[test]

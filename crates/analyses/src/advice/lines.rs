@@ -1,6 +1,7 @@
 //! The line of the program at which something happens, by samples of the thread that runs the steps.
 
 use super::facts::Facts;
+use super::own_lines::{OwnLines, outermost_first};
 use super::{Advice, copied, cpu_contention};
 use crate::host_lines::{HostTime, samples_of};
 use crate::windows::contains;
@@ -10,8 +11,6 @@ use stepscope_trace::{Frame, SliceId, SliceKind, StackSample, Trace};
 
 /// What runs a backward pass.
 const AUTOGRAD: &str = "torch/autograd/";
-/// Files of code that PyTorch makes: `<eval_with_key>.3`.
-const MADE_CODE: &str = "<eval_with_key>";
 /// A place is as deep as still has this part of the samples.
 const PART_OF_PLACE: f64 = 0.7;
 /// Fewer samples could be anywhere. Of three, all are in the place that is named.
@@ -32,29 +31,29 @@ pub(super) fn with_line(facts: &Facts, row: Advice) -> Advice {
 pub(super) fn line_at(facts: &Facts, rank: Option<u32>, time: &IntervalSet) -> Option<String> {
     let times: &Vec<HostTime> = facts.context.get();
     let thread = times.iter().find(|time| Some(time.rank) == rank)?.track;
-    line_of_samples(facts.trace, samples_of(facts.trace, thread), time, own_frames)
+    line_of_samples(facts, samples_of(facts.trace, thread), time)
 }
 
 /// The same where the program is in one line all the time that such a thing takes, so that one sample is enough.
 pub(super) fn line_of_any(facts: &Facts, rank: u32, time: &IntervalSet) -> Option<String> {
-    line_of_one(facts, rank, time, own_frames)
+    line_of_one(facts, rank, time, |stack| stack)
 }
 
 /// The same, of what calls into a file: at samples in which nothing does, the thread is somewhere else. One is enough, since
 /// its line does call it.
 pub(super) fn line_that_calls(facts: &Facts, rank: u32, time: &IntervalSet, file: &str) -> Option<String> {
-    line_of_one(facts, rank, time, |trace, stack| frames_that_call(trace, stack, file))
+    line_of_one(facts, rank, time, |stack| frames_that_call(facts.trace, stack, file))
 }
 
 fn line_of_one(
     facts: &Facts,
     rank: u32,
     time: &IntervalSet,
-    part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
+    part: impl Fn(Vec<StringId>) -> Vec<StringId>,
 ) -> Option<String> {
     let times: &Vec<HostTime> = facts.context.get();
     let thread = times.iter().find(|time| time.rank == rank)?.track;
-    let stacks = stacks_at(facts.trace, samples_of(facts.trace, thread), time, part);
+    let stacks = stacks_at(facts, samples_of(facts.trace, thread), time, part);
     line_of(facts.trace, &stacks).map(|(line, _)| line)
 }
 
@@ -77,47 +76,24 @@ fn called_from(trace: &Trace, op: SliceId) -> Option<&str> {
     stack.split(';').chain(calls.map(|id| trace.slice_name(id))).find(is_own)
 }
 
-/// Where samples are most often at some time, by the part of their stacks that counts; one without any does not.
-pub(super) fn line_of_samples(
-    trace: &Trace,
-    samples: &[StackSample],
-    time: &IntervalSet,
-    part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
-) -> Option<String> {
-    let stacks = stacks_at(trace, samples, time, part);
+/// The program's line in which samples are most often at some time.
+pub(super) fn line_of_samples(facts: &Facts, samples: &[StackSample], time: &IntervalSet) -> Option<String> {
+    let stacks = stacks_at(facts, samples, time, |stack| stack);
     let is_enough = stacks.len() >= LEAST_SAMPLES;
-    is_enough.then(|| line_of(trace, &stacks))?.map(|(line, _)| line)
+    is_enough.then(|| line_of(facts.trace, &stacks))?.map(|(line, _)| line)
 }
 
-/// The part of each stack at some time that counts, where there is one.
+/// The program's own part of each stack at some time, of the part that counts; one without any is left out.
 fn stacks_at(
-    trace: &Trace,
+    facts: &Facts,
     samples: &[StackSample],
     time: &IntervalSet,
-    part: impl Fn(&Trace, Vec<StringId>) -> Vec<StringId>,
+    part: impl Fn(Vec<StringId>) -> Vec<StringId>,
 ) -> Vec<Vec<StringId>> {
+    let own: &OwnLines = facts.context.get();
     let inside = samples.iter().filter(|sample| contains(time.spans(), sample.time_ns));
-    inside.map(|sample| part(trace, outermost_first(trace, sample))).filter(|stack| !stack.is_empty()).collect()
-}
-
-/// The frames of a sample; none where its stack could not be read.
-pub(super) fn outermost_first(trace: &Trace, sample: &StackSample) -> Vec<StringId> {
-    let mut frames: Vec<StringId> = sample.stack.into_iter().flat_map(|stack| trace.stacks.frames(stack)).collect();
-    frames.reverse();
-    frames
-}
-
-/// A stack without what PyTorch runs at its end, or has made: its compiler calls much that is not its own. Where it is all PyTorch's, all
-/// of it.
-pub(super) fn own_frames(trace: &Trace, mut stack: Vec<StringId>) -> Vec<StringId> {
-    let is_in = |frame: &StringId, folder: &str| trace.strings.get(*frame).starts_with(folder);
-    // Compiled code is called from one of its files.
-    let compiles = |frame: &StringId| is_in(frame, "torch/_dynamo/") && !is_in(frame, "torch/_dynamo/eval_frame.py");
-    let compiler = stack.iter().position(compiles);
-    let is_own = |frame: &StringId| !is_in(frame, "torch/") && !is_in(frame, MADE_CODE);
-    let own = stack[..compiler.unwrap_or(stack.len())].iter().rposition(is_own);
-    stack.truncate(own.map_or(stack.len(), |last| last + 1));
-    stack
+    let stacks = inside.map(|sample| own.part(facts.trace, sample.track, part(outermost_first(facts.trace, sample))));
+    stacks.filter(|stack| !stack.is_empty()).collect()
 }
 
 /// The part of a stack that calls into a file; none where nothing does, or a backward pass, which does so by itself.
@@ -125,7 +101,7 @@ fn frames_that_call(trace: &Trace, mut stack: Vec<StringId>, file: &str) -> Vec<
     let starts_with = |start: &str| stack.iter().position(|frame| trace.strings.get(*frame).starts_with(start));
     let called = starts_with(file).filter(|called| starts_with(AUTOGRAD).is_none_or(|by| by > *called));
     stack.truncate(called.unwrap_or(0));
-    own_frames(trace, stack)
+    stack
 }
 
 /// Where most of the samples are, by their stacks: the deepest function that still has most of them, at the line that it is
@@ -160,7 +136,7 @@ fn function_of(frame: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{frames_that_call, own_frames};
+    use super::frames_that_call;
     use crate::Selection;
     use crate::advice::advice;
     use crate::advice::loops::tests::repeated;
@@ -178,31 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn what_pytorch_runs_is_not_the_programs_line() {
-        let mut trace = drawn_us("", 1);
-        let mut kept = |frames: &[&str]| {
-            let stack = frames.iter().map(|frame| trace.strings.intern(frame)).collect();
-            own_frames(&trace, stack).len()
-        };
-        assert_eq!(kept(&["main.py(1): main", "torch/optim/sgd.py(3): step"]), 1);
-        assert_eq!(kept(&["main.py(1): main", "torch/_dynamo/a.py(3): b", "dis.py(4): dis"]), 1);
-        assert_eq!(kept(&["main.py(1): main", "torch/_dynamo/eval_frame.py(3): b", "model.py(4): forward"]), 3);
-        assert_eq!(kept(&["main.py(1): main", "torch/nn/a.py(3): b", "model.py(4): forward"]), 3);
-        assert_eq!(
-            kept(&["model.py(4): forward", "torch/_dynamo/eval_frame.py(3): b", "<eval_with_key>.3(8): forward"]),
-            1
-        );
-        assert_eq!(kept(&["torch/optim/sgd.py(3): step"]), 1);
-    }
-
-    #[test]
     fn a_backward_pass_calls_into_a_file_by_itself() {
         let mut trace = drawn_us("", 1);
         let mut kept = |frames: &[&str]| {
             let stack = frames.iter().map(|frame| trace.strings.intern(frame)).collect();
             frames_that_call(&trace, stack, "torch/c.py").len()
         };
-        assert_eq!(kept(&["main.py(1): main", "torch/_compile.py(2): b", "torch/c.py(3): c", "f.py(4): f"]), 1);
+        assert_eq!(kept(&["main.py(1): main", "torch/_compile.py(2): b", "torch/c.py(3): c", "f.py(4): f"]), 2);
         assert_eq!(kept(&["main.py(1): main", "torch/c.py(3): c", "torch/autograd/a.py(4): apply"]), 1);
         assert_eq!(kept(&["main.py(1): main", "torch/autograd/a.py(2): run", "torch/c.py(3): c"]), 0);
         assert_eq!(kept(&["main.py(1): main", "f.py(4): f"]), 0);

@@ -3,7 +3,7 @@
 use super::metadata_value;
 use crate::labels::data_parallelism;
 use crate::process_groups::{self, comm_backend};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stepscope_capture::Capture;
 use stepscope_trace::{NumaNodes, Process, ProcessId, Settings, TraceBuilder, Track, TrackId, TrackKind};
 
@@ -31,11 +31,17 @@ pub(super) fn process_of(capture: &Capture, process_keys: &[ProcessKey]) -> Proc
         sockets: None,
         settings: settings(capture),
         debug_variables: words(metadata_value(capture, "debug_variables")),
+        library_files: lines(metadata_value(capture, "library_files")),
     }
 }
 
 fn words(text: Option<&str>) -> Vec<String> {
     text.into_iter().flat_map(str::split_whitespace).map(str::to_string).collect()
+}
+
+/// In order, each once.
+fn lines(text: Option<&str>) -> Vec<String> {
+    text.into_iter().flat_map(str::lines).map(str::to_string).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 fn settings(capture: &Capture) -> Settings {

@@ -1,6 +1,7 @@
 //! The stack of a thread that runs on meanwhile. What it calls and leaves in these microseconds may be in it or not; what
 //! does not fit together is not read.
 
+use super::file_names::FileNames;
 use super::layout::{BYTES, CLASS, Innermost, Layout, SIZE};
 use super::lines::Lines;
 use super::memory::Memory;
@@ -38,8 +39,7 @@ struct Function {
 /// Reads stacks.
 pub(super) struct Reader {
     layout: Layout,
-    /// What paths are shown without, the first that fits.
-    prefixes: Vec<String>,
+    pub(super) names: FileNames,
     /// Files below it are not shown.
     own: String,
     functions: HashMap<usize, Function>,
@@ -48,8 +48,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(layout: Layout, prefixes: Vec<String>, own: String) -> Self {
-        Self { layout, prefixes, own, functions: HashMap::new(), outermost: HashMap::new() }
+    pub(super) fn new(layout: Layout, names: FileNames, own: String) -> Self {
+        Self { layout, names, own, functions: HashMap::new(), outermost: HashMap::new() }
     }
 
     /// The frames of a thread, the outermost first; `None` where they cannot be read. A frame that is just being left,
@@ -134,7 +134,7 @@ impl Reader {
         Some(Some(Rc::clone(frame)))
     }
 
-    fn function(&self, identity: [usize; 4], first_line: i32, memory: &mut Memory) -> Option<Function> {
+    fn function(&mut self, identity: [usize; 4], first_line: i32, memory: &mut Memory) -> Option<Function> {
         let [file, name, table, _] = identity;
         let (file, name) = (self.text(file, memory)?, self.text(name, memory)?);
         let len = memory.word(table.wrapping_add(SIZE)).filter(|len| *len <= MAX_TABLE_BYTES)?;
@@ -142,8 +142,7 @@ impl Reader {
         // The interpreter's own frames, at which C calls Python, have no file.
         let is_hidden =
             file.starts_with(&self.own) || file.is_empty() || name.starts_with('<') && file.starts_with('<');
-        let short = || self.prefixes.iter().find_map(|prefix| file.strip_prefix(prefix.as_str())).unwrap_or(&file);
-        let place = (!is_hidden).then(|| (short().replace(';', ":"), name.replace(';', ":")));
+        let place = (!is_hidden).then(|| (self.names.short(&file).replace(';', ":"), name.replace(';', ":")));
         Some(Function { identity, place, lines, frames: HashMap::new() })
     }
 

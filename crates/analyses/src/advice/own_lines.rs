@@ -1,0 +1,152 @@
+//! Which lines of a stack are the program's own, and none of PyTorch, of Python's modules and of packages that it calls.
+
+use crate::AnalysisContext;
+use crate::context::Shared;
+use crate::host_lines::{HostTime, samples_of};
+use crate::windows::contains;
+use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_base::StringId;
+use stepscope_trace::{StackSample, Trace, TrackId};
+
+/// Files of code that PyTorch makes: `<eval_with_key>.3`.
+const MADE_CODE: &str = "<eval_with_key>";
+/// Files of Python's own modules that are part of the interpreter.
+const FROZEN: &str = "<frozen ";
+/// A line that runs the loop is in this part of the samples of operators.
+const PART_AROUND_LOOP: f64 = 0.9;
+/// Fewer samples do not show which one that is.
+const LEAST_SAMPLES: usize = 3;
+
+/// The lines of the program that run its whole loop, by the thread that runs the steps: `trainer.train()`.
+pub(super) struct OwnLines(FxHashMap<TrackId, FxHashSet<StringId>>);
+
+impl Shared for OwnLines {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let times: &Vec<HostTime> = context.get();
+        Self(times.iter().map(|time| (time.track, around_loop(context.trace, time))).collect())
+    }
+}
+
+/// What nearly all samples of other time in the steps go through: of operators, batches, calls on files.
+fn around_loop(trace: &Trace, time: &HostTime) -> FxHashSet<StringId> {
+    let known = time.steps.subtract(&time.own);
+    let samples = samples_of(trace, time.track).iter().filter(|sample| contains(known.spans(), sample.time_ns));
+    let (mut counts, mut all) = (FxHashMap::<StringId, usize>::default(), 0);
+    for stack in samples.filter_map(|sample| sample.stack) {
+        all += 1;
+        let frames: FxHashSet<StringId> = trace.stacks.frames(stack).collect();
+        frames.into_iter().for_each(|frame| *counts.entry(frame).or_default() += 1);
+    }
+    let least = (PART_AROUND_LOOP * all as f64).ceil() as usize;
+    counts.retain(|_, count| all >= LEAST_SAMPLES && *count >= least);
+    counts.into_keys().collect()
+}
+
+impl OwnLines {
+    /// A stack of a thread, the outermost frame first, up to its last line that is the program's own.
+    pub(super) fn part(&self, trace: &Trace, track: TrackId, stack: Vec<StringId>) -> Vec<StringId> {
+        let libraries = &trace.processes[trace.tracks[track.index()].process.index()].library_files;
+        own_part(trace, libraries, self.0.get(&track), stack)
+    }
+}
+
+/// A stack up to its last line that is the program's own. Where that one runs the whole loop, it says nothing: then up to
+/// the last line of the package that the loop is in, as `transformers/`. Where all of it is PyTorch's, all of it.
+/// `libraries` is what the files of Python itself and of packages begin with, in order.
+fn own_part(
+    trace: &Trace,
+    libraries: &[String],
+    around_loop: Option<&FxHashSet<StringId>>,
+    mut stack: Vec<StringId>,
+) -> Vec<StringId> {
+    let text = |frame: &StringId| trace.strings.get(*frame);
+    let is_pytorchs = |frame: &str| frame.starts_with("torch/") || frame.starts_with(MADE_CODE);
+    let is_library =
+        |frame: &str| libraries.binary_search_by(|library| library.as_str().cmp(first_part(frame))).is_ok();
+    let is_own = |frame: &str| !is_pytorchs(frame) && !frame.starts_with(FROZEN) && !is_library(frame);
+    // A compiler calls much that is not its own. Compiled code is called from one of its files.
+    let compiles = |frame: &StringId| {
+        text(frame).starts_with("torch/_dynamo/") && !text(frame).starts_with("torch/_dynamo/eval_frame.py")
+    };
+    let called = &stack[..stack.iter().position(compiles).unwrap_or(stack.len())];
+    let last = |is_such: &dyn Fn(&str) -> bool| called.iter().rposition(|frame| is_such(text(frame)));
+    let runs_loop = |at: usize| around_loop.is_some_and(|around| around.contains(&called[at]));
+    let own = match last(&is_own) {
+        Some(at) if runs_loop(at) => {
+            let package = called.get(at + 1).map_or("", |frame| first_part(text(frame)));
+            last(&|frame| !is_pytorchs(frame) && first_part(frame) == package)
+        }
+        own => own,
+    };
+    let own = own.or_else(|| last(&|frame| !is_pytorchs(frame)));
+    stack.truncate(own.map_or(stack.len(), |at| at + 1));
+    stack
+}
+
+/// What a file begins with, in front of its line: `json/` or `threading.py`.
+fn first_part(frame: &str) -> &str {
+    let file = stepscope_trace::Frame::parse(frame).file.unwrap_or(frame);
+    file.find('/').map_or(file, |end| &file[..=end])
+}
+
+/// The frames of a sample; none where its stack could not be read.
+pub(super) fn outermost_first(trace: &Trace, sample: &StackSample) -> Vec<StringId> {
+    let mut frames: Vec<StringId> = sample.stack.into_iter().flat_map(|stack| trace.stacks.frames(stack)).collect();
+    frames.reverse();
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::tests::drawn_us;
+
+    /// The last line of a stack that is taken for the program's own, in a process with these libraries.
+    fn last_line(frames: &[&str], libraries: &[&str], around_loop: &[&str]) -> String {
+        let mut trace = drawn_us("", 1);
+        let stack = frames.iter().map(|frame| trace.strings.intern(frame)).collect();
+        let around = around_loop.iter().map(|frame| trace.strings.intern(frame)).collect();
+        let libraries: Vec<String> = libraries.iter().map(ToString::to_string).collect();
+        let part = own_part(&trace, &libraries, Some(&around), stack);
+        trace.strings.get(part[part.len() - 1]).to_string()
+    }
+
+    #[test]
+    fn what_pytorch_runs_is_not_the_programs_line() {
+        let last = |frames: &[&str]| last_line(frames, &[], &[]);
+        let main = "main.py(1): main";
+        assert_eq!(last(&[main, "torch/optim/sgd.py(3): step"]), main);
+        assert_eq!(last(&[main, "torch/_dynamo/a.py(3): b", "dis.py(4): dis"]), main);
+        let model = "model.py(4): forward";
+        assert_eq!(last(&[main, "torch/_dynamo/eval_frame.py(3): b", model]), model);
+        assert_eq!(last(&[main, "torch/nn/a.py(3): b", model]), model);
+        assert_eq!(last(&[model, "torch/_dynamo/eval_frame.py(3): b", "<eval_with_key>.3(8): forward"]), model);
+        assert_eq!(last(&["torch/optim/sgd.py(3): step"]), "torch/optim/sgd.py(3): step");
+    }
+
+    #[test]
+    fn what_a_library_runs_is_the_line_that_calls_it() {
+        let (main, log) = ("main.py(1): main", "json_log.py(9): log");
+        let frames = [main, log, "json/encoder.py(200): encode", "threading.py(3): wait"];
+        assert_eq!(last_line(&frames, &["json/", "threading.py", "torch/"], &[]), log);
+        assert_eq!(last_line(&frames, &["json/", "torch/"], &[]), "threading.py(3): wait");
+        assert_eq!(last_line(&[main, "<frozen posixpath>(3): join"], &[], &[]), main);
+        assert_eq!(last_line(&["threading.py(1): run", log, "json/a.py(2): b"], &["json/", "threading.py"], &[]), log);
+        assert_eq!(
+            last_line(&["threading.py(1): run", "tqdm/a.py(2): b"], &["threading.py", "tqdm/"], &[]),
+            "tqdm/a.py(2): b"
+        );
+    }
+
+    #[test]
+    fn a_line_that_runs_the_loop_is_left_for_the_package_of_the_loop() {
+        let (main, libraries) = ("main.py(1): main", ["json/", "torch/", "transformers/"]);
+        let (trainer, writer) = ("transformers/trainer.py(3): train", "transformers/state.py(8): save");
+        let frames = [main, trainer, writer, "json/encoder.py(200): encode"];
+        assert_eq!(last_line(&frames, &libraries, &[]), main);
+        assert_eq!(last_line(&frames, &libraries, &[main, trainer]), writer);
+        let own = "callbacks.py(4): on_step_end";
+        let frames = [main, trainer, own, "json/encoder.py(200): encode"];
+        assert_eq!(last_line(&frames, &libraries, &[main, trainer]), own);
+    }
+}
