@@ -1,6 +1,7 @@
 //! The thread that runs the steps could run, and other threads have the processors.
 
 use super::facts::{Facts, share};
+use super::host_lines::with_runner;
 use super::quantities::{CPU_QUOTA, Quantity};
 use super::settings::settings;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
@@ -46,7 +47,7 @@ fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
         let used = format!(" Programs that are not recorded use processors for {} meanwhile", format_ns(others_ns));
         used + if others_ns < ns / 2 { ": most of what runs instead are the job's own threads." } else { "." }
     });
-    Some(Advice {
+    let row = Advice {
         rank: Some(time.rank),
         says: format!(
             "The thread that runs the loop waits {waits} ({ratio}) of {window} for a processor: it could run, and others \
@@ -55,7 +56,8 @@ fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
         gain: Some((ns, if is_for_others { GainEstimate::Floor } else { GainEstimate::Bound })),
         time: spans,
         ..row
-    })
+    };
+    Some(if is_for_others { row } else { with_runner(facts, row) })
 }
 
 /// How long processors of the machine ran in steps for programs of which nothing is recorded; `None` where that is not known,

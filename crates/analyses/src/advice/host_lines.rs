@@ -172,10 +172,16 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
     })
 }
 
-/// A row about the interpreter's lock with the line of the thread that most often runs meanwhile: that one has to change.
+/// A row about the interpreter's lock with the thread that has it.
 fn with_holder(facts: &Facts, row: Advice) -> Advice {
     // Who waits for the lock has it for shorter times as well.
     let row = Advice { gain: row.gain.map(|(ns, _)| (ns, GainEstimate::Floor)), ..row };
+    with_runner(facts, row)
+}
+
+/// A row about a wait with the line of the other thread of the process that most often runs meanwhile: that one has to
+/// change.
+pub(super) fn with_runner(facts: &Facts, row: Advice) -> Advice {
     let (trace, times) = (facts.trace, facts.context.get::<Vec<HostTime>>());
     let Some(main) = times.iter().find(|time| Some(time.rank) == row.rank).map(|time| time.track) else { return row };
     let process = trace.tracks[main.index()].process;
