@@ -76,7 +76,7 @@ pub(super) const OTHERS: Rule = Rule {
     judge: |facts| judge(facts, OUTSIDE, "waits for a file, a connection, a process or the system"),
 };
 
-/// What these rules lack where much is outside of operators, and next to nothing is known of it.
+/// What these rules lack where much is outside of operators in a rank, and next to nothing is known of it.
 pub const TOO_FEW_SAMPLES: &str = "too few samples of Python's stacks: record more steps";
 
 fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
@@ -87,12 +87,12 @@ fn judge(facts: &Facts, doing: &[Doing], how: &str) -> Judged {
     if times.iter().all(|time| time.step_count < LEAST_STEPS) {
         return Err(Lacks("fewer than three complete steps: record more"));
     }
+    let rows: Vec<Advice> = times.iter().filter_map(|time| of_rank(facts, time, doing, how)).collect();
     let is_much = |time: &&HostTime| share(time.exposed.total_ns(), time.steps.total_ns(), THRESHOLD).is_some();
-    let mut much = times.iter().filter(is_much).peekable();
-    if much.peek().is_some() && much.all(has_few_samples) {
-        return Err(Lacks(TOO_FEW_SAMPLES));
+    match rows.is_empty() && times.iter().filter(is_much).any(has_few_samples) {
+        true => Err(Lacks(TOO_FEW_SAMPLES)),
+        false => Ok(rows),
     }
-    Ok(times.iter().filter_map(|time| of_rank(facts, time, doing, how)).collect())
 }
 
 /// Whether a rank has enough samples of nothing that a thread may do.
@@ -204,6 +204,7 @@ fn step_of(time: &HostTime, sample: &StackSample) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::TOO_FEW_SAMPLES;
     use crate::advice::tests::{check, drawn_ms};
     use crate::advice::{advice, rules_judged};
     use crate::{AnalysisContext, Selection};
@@ -248,6 +249,28 @@ mod tests {
                 "36000 of 60000 removal high: The loop runs Python for about 36.0 ms (60.0 %) of 60.0 ms, in `main.py(1): main`, which calls `f.py(7): f` (36 samples, ± 0 ns).",
             ],
         );
+    }
+
+    #[test]
+    fn a_rank_with_too_few_samples_is_not_judged_by_another() {
+        let drawing = |samples: &str| {
+            let (ops, samples, step) =
+                (".".repeat(60), format!("{samples:.<60}"), ["0", "1", "2"].map(|at| at.repeat(20)));
+            let of = |rank: u32, samples: &str| {
+                format!(
+                    "rank {rank} step {}\nrank {rank} cpu 1 {ops}\nrank {rank} samples 1 {samples}\n",
+                    step.concat()
+                )
+            };
+            of(0, &"fgfgfgfgfgfgfgfgfgfg".repeat(3)) + &of(1, &samples)
+        };
+        let lacks = |samples: &str| {
+            let trace = drawn_ms(&drawing(samples));
+            let judged = rules_judged(&AnalysisContext::new(&trace, &Selection::default()));
+            judged.not_judged.iter().find(|(rule, _)| *rule == "host.sleep").map(|(_, lacks)| lacks.clone())
+        };
+        assert_eq!(lacks("f.f").as_deref(), Some(TOO_FEW_SAMPLES));
+        assert_eq!(lacks(&"fg".repeat(30)), None);
     }
 
     #[test]

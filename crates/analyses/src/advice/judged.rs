@@ -1,11 +1,13 @@
 //! Which rules hold: all of them judge, time gets one owner, and the rows are put into order.
 
 use super::facts::{self, Facts};
+use super::host_lines::TOO_FEW_SAMPLES;
 use super::rules::RULES;
 use super::{Advice, Lacks, Priority, RuleCode, lines, owners, ranks};
 use crate::context::Shared;
 use crate::{AnalysisContext, Selection};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use stepscope_trace::{FindingCode, Findings};
 
 /// The rows, and the rules that cannot be judged, of rules that judge each rank by itself.
@@ -72,14 +74,24 @@ impl AllAdvice {
         self
     }
 
-    /// Those of several ranks together. A rule that can be judged of one of them is judged.
+    /// Those of several ranks together. A rule that can be judged of one of them is judged, but where one had too few
+    /// samples and no other has a row.
     pub(crate) fn joined(of_ranks: impl Iterator<Item = Self>) -> Self {
-        let joined = of_ranks.reduce(|mut all, other| {
-            all.rows.extend(other.rows);
-            all.not_judged.retain(|rule| other.not_judged.iter().any(|of_other| of_other.rule == rule.rule));
-            all
-        });
-        joined.unwrap_or_default().in_order()
+        let of_ranks: Vec<Self> = of_ranks.collect();
+        let has_row = |rule: RuleCode| of_ranks.iter().any(|of| of.rows.iter().any(|row| row.rule == rule));
+        let mut known = BTreeSet::new();
+        let mut not_judged = Vec::new();
+        for NotJudged { rule, .. } in of_ranks.iter().flat_map(|of| &of.not_judged) {
+            if !known.insert(*rule) {
+                continue;
+            }
+            let of_rule = |of: &'_ Self| of.not_judged.iter().find(|lacking| lacking.rule == *rule).cloned();
+            let lacking: Vec<NotJudged> = of_ranks.iter().filter_map(of_rule).collect();
+            let is_nowhere_judged = lacking.len() == of_ranks.len();
+            let few = lacking.iter().find(|lacking| lacking.lacks == TOO_FEW_SAMPLES && !has_row(*rule)).cloned();
+            not_judged.extend(few.or_else(|| lacking.into_iter().next().filter(|_| is_nowhere_judged)));
+        }
+        Self { rows: of_ranks.into_iter().flat_map(|of| of.rows).collect(), not_judged }.in_order()
     }
 
     /// Whether all of it is of rules that there are.
@@ -103,4 +115,33 @@ pub(super) fn finished(code: &'static str, row: Advice) -> Advice {
     }
     let priority = row.gain_ratio().map_or(row.priority, Priority::of_gain);
     Advice { rule: RuleCode(code), priority, ..row }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_a_rank_has_too_few_samples_for_is_not_judged_of_several() {
+        let of_rank = |lacks: &[(&'static str, &str)], rows: &[&'static str]| AllAdvice {
+            rows: rows.iter().map(|rule| Advice { rule: RuleCode(rule), ..Advice::default() }).collect(),
+            not_judged: lacks
+                .iter()
+                .map(|(rule, lacks)| NotJudged { rule: RuleCode(rule), lacks: (*lacks).to_string() })
+                .collect(),
+        };
+        let joined = |ranks: [AllAdvice; 3]| {
+            let all = AllAdvice::joined(ranks.into_iter());
+            all.not_judged.into_iter().map(|lacking| format!("{}: {}", lacking.rule.as_str(), lacking.lacks)).collect()
+        };
+        let (none, few) =
+            (|| of_rank(&[], &[]), || of_rank(&[("host.gc", "steps"), ("host.python", TOO_FEW_SAMPLES)], &[]));
+        let lines: Vec<String> = joined([few(), none(), none()]);
+        assert_eq!(lines, [format!("host.python: {TOO_FEW_SAMPLES}")], "one rank judges the other rule");
+        let lines: Vec<String> = joined([none(), few(), of_rank(&[], &["host.python"])]);
+        assert_eq!(lines, Vec::<String>::new(), "another rank has a row");
+        let lines: Vec<String> =
+            joined([of_rank(&[("host.python", "samples"), ("host.gc", "steps")], &[]), few(), few()]);
+        assert_eq!(lines, [format!("host.python: {TOO_FEW_SAMPLES}"), "host.gc: steps".to_string()]);
+    }
 }
