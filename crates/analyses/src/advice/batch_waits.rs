@@ -1,6 +1,7 @@
 //! How long training loops wait for their next batch while nothing else happens, and who makes the batches.
 
 use super::facts::{Facts, share};
+use super::words::counted;
 use super::{Advice, GainEstimate, Place};
 use crate::AnalysisContext;
 use crate::batches::Batches;
@@ -86,6 +87,15 @@ impl BatchWaits {
     /// How many workers would be enough, where it is known.
     pub(super) fn enough_workers(&self) -> Option<i64> {
         self.makers.iter().find_map(|row| row.enough_workers)
+    }
+
+    /// How many workers would be enough, which `enough` says in words; and how many cores there are where these are fewer.
+    pub(super) fn enough_says(&self, facts: &Facts, enough: &str) -> String {
+        let mut of_rank = facts.trace.processes.iter().filter(|process| process.rank == self.rank);
+        let cores = of_rank.find_map(|process| process.settings.cores_allowed);
+        let few = cores.filter(|cores| self.enough_workers().is_some_and(|workers| workers > *cores));
+        let few = few.map_or_else(String::new, |cores| format!("; the job has {}", counted(cores, "core")));
+        format!(" {enough} would be enough{few}.")
     }
 
     /// Why the loop waits; `None` when it is not known, as of workers that are enough but not even.

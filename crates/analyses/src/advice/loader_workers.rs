@@ -48,7 +48,7 @@ fn judge_few(facts: &Facts) -> Judged {
     let of_rank = |waits: &BatchWaits| {
         let Some(Cause::FewWorkers { workers, enough }) = waits.cause() else { return None };
         let row = waits.advice(facts, &format!("batches of {}", counted(workers, "worker")))?;
-        Some(Advice { says: format!("{} {enough} would be enough.", row.says), ..row })
+        Some(Advice { says: row.says.clone() + &waits.enough_says(facts, &enough.to_string()), ..row })
     };
     Ok(with_workers(facts)?.filter_map(of_rank).collect())
 }

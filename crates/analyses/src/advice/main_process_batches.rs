@@ -31,7 +31,7 @@ fn advice(facts: &Facts, waits: &BatchWaits) -> Option<Advice> {
     let (reading_ns, decoding_ns) = waits.makers.iter().map(|row| (row.reading_ns, row.decoding_ns)).next()?;
     let decoding = ratio(decoding_ns, reading_ns + decoding_ns)?;
     let enough = waits.enough_workers();
-    let enough = enough.map_or_else(String::new, |enough| format!(" {} would be enough.", counted(enough, "worker")));
+    let enough = enough.map_or_else(String::new, |enough| waits.enough_says(facts, &counted(enough, "worker")));
     let parts = match reading_ns {
         // Without a record of calls on files nobody knows.
         0 => String::new(),
@@ -42,8 +42,25 @@ fn advice(facts: &Facts, waits: &BatchWaits) -> Option<Advice> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::tests::check;
     use crate::batches::tests::with_batches;
+
+    #[test]
+    fn more_workers_than_cores_are_said_with_the_cores() {
+        let cells = |unit: &str| unit.chars().map(|cell| cell.to_string().repeat(100)).collect::<String>();
+        let [step, input, label] = ["00001111", "aaa.bbb.", "aa..bb.."].map(cells);
+        let mut trace = with_batches(&format!("rank 0 step {step}\nrank 0 input 1 {input}\nrank 0 label 1 {label}"));
+        let mut ends = |cores: i64| {
+            trace.processes[0].settings.cores_allowed = Some(cores);
+            let rows = advice(&trace, &Selection::default());
+            let row = rows.iter().find(|row| row.rule.as_str() == "input.main_process");
+            row.map(|row| row.says.rsplit_once(". ").unwrap().1.to_string())
+        };
+        assert_eq!(ends(1).as_deref(), Some("2 workers would be enough; the job has 1 core."));
+        assert_eq!(ends(2).as_deref(), Some("2 workers would be enough."));
+    }
 
     #[test]
     fn a_process_that_makes_its_batches_itself_is_told_how_many_workers_would_do() {
