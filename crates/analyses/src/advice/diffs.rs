@@ -129,8 +129,8 @@ const DIFFS: [(&str, &str); 29] = [
     ("memory.device_allocations", "-torch.cuda.empty_cache()"),
     (
         "optimizer.for_loop",
-        "-torch.optim.AdamW(model.parameters(), …)
-+torch.optim.AdamW(model.parameters(), …, fused=True)",
+        "-torch.optim.…(model.parameters(), …)
++torch.optim.…(model.parameters(), …, fused=True)",
     ),
     (
         "optimizer.zero_grad",

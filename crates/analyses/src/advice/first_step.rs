@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     disproof: "The loop begins with as long a step when it runs a second time in the same process.",
     evidence: "step_breakdown",
     to_do: "Leave the first steps out when you measure (`schedule(wait=1, warmup=2, active=…)`): compilation, \
-            benchmarks of `cudnn`, first allocations and the profiler's own start fall there. In a long job it does \
+            libraries that try kernels out, first allocations and the profiler's own start fall there. In a long job it does \
             not matter.",
     judge,
 };
