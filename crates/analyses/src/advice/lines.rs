@@ -11,8 +11,8 @@ use stepscope_trace::{Frame, SliceId, SliceKind, StackSample, Trace};
 
 /// What runs a backward pass.
 const AUTOGRAD: &str = "torch/autograd/";
-/// A place is as deep as still has this part of the samples.
-const PART_OF_PLACE: f64 = 0.7;
+/// A place is as deep as still has more than this part of the samples.
+const PART_OF_PLACE: f64 = 0.5;
 /// Fewer samples could be anywhere. Of three, all are in the place that is named.
 const LEAST_SAMPLES: usize = 3;
 
@@ -116,7 +116,7 @@ pub(super) fn line_of(trace: &Trace, stacks: &[Vec<StringId>]) -> Option<(String
         }
         let most = counts.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
         let Some((deepest, count)) = most else { break };
-        if (count as f64) < PART_OF_PLACE * stacks.len() as f64 {
+        if count as f64 <= PART_OF_PLACE * stacks.len() as f64 {
             break;
         }
         inside.retain(|stack| stack.len() > depth && function(stack[depth]) == deepest);
