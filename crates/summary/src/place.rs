@@ -12,7 +12,7 @@ use stepscope_analyses::{Table, catalogue};
 use stepscope_store::Metadata;
 
 /// Raised when what a summary holds changes its meaning.
-const FORMAT: u32 = 8;
+const FORMAT: u32 = 9;
 /// The folder beside the traces.
 const FOLDER: &str = ".stepscope";
 /// How much of the beginning and of the end of a trace is compared.
