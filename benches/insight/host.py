@@ -1,7 +1,9 @@
 """Faults of the host's own code: what the training thread does between operators, or waits for."""
 
 import gc
+import json
 import os
+import subprocess
 import threading
 import time
 
@@ -184,3 +186,60 @@ def sleep_in_step(job):
         train(model, optimizer, batch)
         if not job.fixed:
             time.sleep(pause_s)  # planted
+
+
+@fault("host.python", names=("state_line",))
+def state_written_as_json(job):
+    """Each step writes what it knows as JSON: a library runs, and the program has the line that calls it."""
+    width, count = job.draw.choice([192, 256]), job.draw.randrange(20_000, 40_000)
+    model, batch = perceptron(width, 3), samples(64, width)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def state_line(step):
+        values = model[0].weight.flatten().repeat(2)[:count].tolist()
+        return json.dumps({"step": step, "values": {str(at): value for at, value in enumerate(values)}})  # planted
+
+    for step in job.steps():
+        train(model, optimizer, batch)
+        if not job.fixed:
+            assert state_line(step)
+
+
+@fault("host.gil_wait", "host.cpu_contention", names=("watch",))
+def polling_thread(job):
+    """A thread asks all the time whether there is something to do, and does not sleep."""
+    width, depth = job.draw.choice([64, 96, 128]), job.draw.randrange(4, 10)
+    model, batch = perceptron(width, depth), samples(64, width)
+    optimizer = torch.optim.Adam(model.parameters())
+    ends, asked = threading.Event(), []
+
+    def watch():
+        while not ends.is_set():  # planted
+            if asked:  # planted
+                asked.clear()
+            if job.fixed:
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=watch, name="watch")
+    thread.start()
+    for _ in job.steps():
+        train(model, optimizer, batch)
+    ends.set()
+    thread.join()
+
+
+@fault("host.outside_wait", names=("load_of_machine",))
+def program_every_step(job):
+    """Each step starts a program and waits for what it prints."""
+    width = job.draw.choice([192, 256, 320])
+    model, batch = perceptron(width, 3), samples(64, width)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def load_of_machine():
+        command = ["sh", "-c", "cat /proc/loadavg | cut -d' ' -f1"]
+        return float(subprocess.check_output(command))  # planted
+
+    for _ in job.steps():
+        train(model, optimizer, batch)
+        load = os.getloadavg()[0] if job.fixed else load_of_machine()
+        assert load >= 0
