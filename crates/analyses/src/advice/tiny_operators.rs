@@ -17,6 +17,10 @@ use stepscope_trace::{SliceKind, Trace};
 const LEAST_OPERATORS: i64 = 300;
 /// Their median; longer ones have enough to do.
 pub(super) const SHORT_NS: i64 = 20_000;
+/// Where one loop goes round as often as this in a step, longer ones are not enough work either: a product of 32 by 32 numbers
+/// takes 100 µs where threads are woken for it.
+const MANY_ROUNDS: usize = 300;
+const SHORT_OF_MANY_NS: i64 = 200_000;
 /// Share of the steps, and how often a loop goes round at least;
 const WITH_MODULES: (f64, usize) = (0.10, 10);
 /// and where no module is known, so that a deep model looks like a loop.
@@ -61,6 +65,10 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
+    fn count(&self) -> usize {
+        self.operators.len() / self.len
+    }
+
     fn span(&self) -> Span {
         Span::new(self.operators[0].span.start_ns, self.operators[self.operators.len() - 1].span.end_ns)
     }
@@ -79,7 +87,9 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
     let in_rounds = || rounds.iter().flat_map(|rounds| rounds.operators);
     let (count, steps) = (in_rounds().count() as i64, of.steps.len() as i64);
     let median_ns = median(in_rounds().map(|op| op.span.duration_ns()));
-    if count < LEAST_OPERATORS * steps || median_ns >= SHORT_NS {
+    let has_many = rounds.iter().any(|rounds| rounds.count() >= MANY_ROUNDS);
+    let short_ns = if has_many { SHORT_OF_MANY_NS } else { SHORT_NS };
+    if count < LEAST_OPERATORS * steps || median_ns >= short_ns {
         return None;
     }
     let spans = IntervalSet::from_unsorted(rounds.iter().map(Rounds::span)).intersect(&of.windows);
@@ -100,7 +110,7 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
              {place}: {} rounds of {}. They take {} ({}) of {}.",
             format_count(of.per_step(count)),
             format_ns(median_ns),
-            format_count((longest.operators.len() / longest.len) as i64),
+            format_count(longest.count() as i64),
             names(trace, &longest.operators[..longest.len]),
             format_ns(spans.total_ns()),
             format_ratio(row.measured_ratio?),
@@ -178,9 +188,22 @@ mod tests {
     }
 
     #[test]
+    fn longer_operators_are_said_of_a_loop_of_very_many_rounds() {
+        check(
+            &looping(300, 100, "ab."),
+            "host.tiny_operators",
+            &[
+                "449500 of 550000 bound high: 600 operators a step (mean of 5), of 100 µs each (median), are rounds of loops over the same few, the longest in `m`: 300 rounds of `a`, `b`. They take 450 ms (81.7 %) of 550 ms.",
+            ],
+        );
+    }
+
+    #[test]
     fn few_long_or_different_operators_are_no_such_loop() {
         check(&looping(149, 10, "ab."), "host.tiny_operators", &[]);
         check(&looping(150, 20, "ab."), "host.tiny_operators", &[]);
+        check(&looping(299, 20, "ab."), "host.tiny_operators", &[]);
+        check(&looping(300, 200, "ab."), "host.tiny_operators", &[]);
         check(&looping(9, 10, "abcdefghijklmnopqrstuvwxyzabdcefhgjilknmporqtsvuxwzy"), "host.tiny_operators", &[]);
     }
 
