@@ -3,9 +3,10 @@
 use crate::AnalysisContext;
 use crate::context::Shared;
 use crate::host_lines::{HostTime, samples_of};
+use crate::host_threads::{Doing, Threads};
 use crate::windows::contains;
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_base::StringId;
+use stepscope_base::{IntervalSet, StringId};
 use stepscope_trace::{StackSample, Trace, TrackId};
 
 /// Files of code that PyTorch makes: `<eval_with_key>.3`.
@@ -23,14 +24,19 @@ pub(super) struct OwnLines(FxHashMap<TrackId, FxHashSet<StringId>>);
 impl Shared for OwnLines {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let times: &Vec<HostTime> = context.get();
-        Self(times.iter().map(|time| (time.track, around_loop(context.trace, time))).collect())
+        let of_thread = |time: &HostTime| {
+            let thread = context.get::<Threads>().get(context.trace, time.track);
+            // What collects garbage does so in the middle of anything.
+            let operators = thread.doing(Doing::Op).intersect(&time.steps);
+            (time.track, around_loop(context.trace, time.track, &operators))
+        };
+        Self(times.iter().map(of_thread).collect())
     }
 }
 
-/// What nearly all samples of other time in the steps go through: of operators, batches, calls on files.
-fn around_loop(trace: &Trace, time: &HostTime) -> FxHashSet<StringId> {
-    let known = time.steps.subtract(&time.own);
-    let samples = samples_of(trace, time.track).iter().filter(|sample| contains(known.spans(), sample.time_ns));
+/// What nearly all samples of a thread in operators of the steps go through.
+fn around_loop(trace: &Trace, thread: TrackId, operators: &IntervalSet) -> FxHashSet<StringId> {
+    let samples = samples_of(trace, thread).iter().filter(|sample| contains(operators.spans(), sample.time_ns));
     let (mut counts, mut all) = (FxHashMap::<StringId, usize>::default(), 0);
     for stack in samples.filter_map(|sample| sample.stack) {
         all += 1;
@@ -99,7 +105,10 @@ pub(super) fn outermost_first(trace: &Trace, sample: &StackSample) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::tests::drawn_us;
+    use crate::Selection;
+    use crate::advice::advice;
+    use crate::advice::tests::{drawn_ms, drawn_us};
+    use stepscope_trace::SliceRole;
 
     /// The last line of a stack that is taken for the program's own, in a process with these libraries.
     fn last_line(frames: &[&str], libraries: &[&str], around_loop: &[&str]) -> String {
@@ -136,6 +145,27 @@ mod tests {
             last_line(&["threading.py(1): run", "tqdm/a.py(2): b"], &["threading.py", "tqdm/"], &[]),
             "tqdm/a.py(2): b"
         );
+    }
+
+    /// The line of what Python does beside operators, of a loop that is in `main.py` and all of whose samples are in `f.py`,
+    /// a library's.
+    fn line_beside(operators: &str, collections: &str) -> Option<String> {
+        let steps = ["0", "1", "2"].map(|step| step.repeat(20)).concat();
+        let [ops, collections] = [operators, collections].map(|row| format!("{row:.<20}").repeat(3));
+        let samples = "f|".repeat(60);
+        let rows = format!("rank 0 step {steps}\nrank 0 cpu 1 {ops}\nrank 0 python 1 {collections}\n");
+        let mut trace = drawn_ms(&format!("{rows}rank 0 samples 1 {samples}\n"));
+        trace.processes[0].library_files = vec!["f.py".into()];
+        let name = trace.strings.intern("g");
+        trace.roles.push((name, SliceRole::GarbageCollection));
+        let rows = advice(&trace, &Selection::default());
+        rows.into_iter().find(|row| row.rule.as_str() == "host.python").and_then(|row| row.line)
+    }
+
+    #[test]
+    fn what_runs_the_loop_is_what_operators_are_called_through() {
+        assert_eq!(line_beside("aaaaaaaa", "").as_deref(), Some("f.py(7): f"), "it calls the operators, too");
+        assert_eq!(line_beside("", "..gggggg").as_deref(), Some("main.py(1): main"));
     }
 
     #[test]
