@@ -197,7 +197,7 @@ def state_written_as_json(job):
 
     def state_line(step):
         values = model[0].weight.flatten().repeat(2)[:count].tolist()
-        return json.dumps({"step": step, "values": {str(at): value for at, value in enumerate(values)}})  # planted
+        return json.dumps({"step": step, "values": values})  # planted
 
     for step in job.steps():
         train(model, optimizer, batch)
@@ -228,7 +228,7 @@ def polling_thread(job):
     thread.join()
 
 
-@fault("host.outside_wait", names=("load_of_machine",))
+@fault("host.outside_wait", names=("load_of_machine",), steps=300)
 def program_every_step(job):
     """Each step starts a program and waits for what it prints."""
     width = job.draw.choice([192, 256, 320])
