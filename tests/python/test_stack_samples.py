@@ -123,6 +123,21 @@ def test_waiting_for_the_interpreters_lock_is_told_from_waiting_for_others(tmp_p
     assert sum("hog" in (row["name"] or "") for row in samples) > 10
 
 
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 9)\n"])
+def test_advice_has_the_line_that_calls_a_library(tmp_path, end):
+    program = LOOP + f"import wave\nWork.reads = wave.sums\ntrain(60, 'waits', 'reads')\n{end}"
+    # Python has a module of this name, too: this one is the program's.
+    (tmp_path / "wave.py").write_text("def sums(work, until):\n    while sum(range(1000)) and until > now(): pass\n")
+    (tmp_path / "wave.py").open("a").write("from time import perf_counter as now\n")
+    run = tmp_path / "run"
+    runs.stepscope("record", "-o", run, "--", *written(tmp_path, program), code=137 if end else 0)
+    advice = {row["rule"]: row for row in runs.analyze("advice", run)["results"]}
+    assert advice["host.lock_wait"]["line"].endswith(": Work.waits")
+    assert "which calls `threading.py(" in advice["host.lock_wait"]["says"]
+    assert advice["host.python"]["line"] == "wave.py(2): sums"
+    assert "calls" not in advice["host.python"]["says"]
+
+
 def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
     program = (
         LOOP
