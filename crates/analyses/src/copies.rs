@@ -2,20 +2,25 @@
 //! For each device, direction and kind of host memory, how often data was copied, how much, how long and how fast.
 //! The time is the sum of the copies' durations, so copies that run at the same time both count. The bandwidth is the
 //! bytes of the copies over their time. Pageable host memory is what a program has by default: the driver has to copy it
-//! through memory of its own and the host waits meanwhile; pinned memory the device can read and write by itself.
+//! through memory of its own and the host waits meanwhile; pinned memory the device can read and write by itself. What the
+//! link carries is what its generation and its lanes of PCIe carry in one direction, at the fastest that was sampled in
+//! all of the recording: links that have nothing to do are slow.
 //!
 //! # Units
 //! Counts of copies; bytes; nanoseconds; bytes in a second.
 //!
 //! # Source
 //! Copies as the device's profiler recorded them: their direction, their bytes, and whether the host's side is pageable.
+//! Links as the driver says them through NVML.
 //!
 //! # Edge cases
 //! Fills are no copies. `memory` is absent where the recording does not say it, as for copies within a device. Copies
 //! whose bytes are not known are counted and take time, but have no part in bytes, sizes and bandwidth; where no copy
-//! has both bytes and a duration there is no bandwidth. Bandwidth and mean size are rounded to whole bytes. For one
+//! has both bytes and a duration there is no bandwidth. Copies between devices and within one have no link, since they go
+//! other ways. Bandwidth and mean size are rounded to whole bytes. For one
 //! step, the copies launched on the host inside it.
 
+use crate::pcie_link::PcieLink;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Trace};
@@ -42,12 +47,23 @@ columns! {
         bytes: Option<i64> => Bytes,
         /// Bytes over time, of the copies that have both.
         bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// What the device's link carries in one direction. Absent where it was not sampled, and of copies that do not go
+        /// from or to the host.
+        link_bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// `bandwidth_bytes_per_s` over that.
+        link_peak_ratio => Ratio = Copies::link_peak_ratio,
         /// Bytes of the smallest copy.
         bytes_min: Option<i64> => Bytes,
         /// Mean bytes of a copy.
         bytes_mean: Option<i64> => Bytes,
         /// Bytes of the largest copy.
         bytes_max: Option<i64> => Bytes,
+    }
+}
+
+impl Copies {
+    fn link_peak_ratio(&self) -> Option<f64> {
+        Some(self.bandwidth_bytes_per_s? as f64 / self.link_bandwidth_bytes_per_s? as f64)
     }
 }
 
@@ -93,6 +109,9 @@ impl Sums {
 
 fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums) -> Copies {
     let (device, direction, is_pageable) = key;
+    let is_over_link = matches!(direction, CopyDirection::HostToDevice | CopyDirection::DeviceToHost);
+    let links = PcieLink::samples(trace, device).filter(|_| is_over_link);
+    let link_bandwidth_bytes_per_s = links.map(|(_, link)| link.bytes_per_s).max();
     let device = &trace.devices[device.index()];
     let whole = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
     let rounded = |part: i128, all: i128| (all > 0).then(|| whole((part + all / 2) / all));
@@ -107,6 +126,7 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
         bytes_min: sums.bytes_min,
         bytes_mean: rounded(sums.bytes, i128::from(sums.sized)),
         bytes_max: sums.bytes_max,
+        link_bandwidth_bytes_per_s,
         bandwidth_bytes_per_s: rounded(sums.timed.0.saturating_mul(1_000_000_000), sums.timed.1),
     }
 }
@@ -122,7 +142,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
-    use stepscope_trace::{Device, DeviceEvent, Process, SliceKind, TraceBuilder, Track, TrackKind};
+    use stepscope_trace::{
+        Counter, Device, DeviceEvent, Process, ProcessId, SliceKind, TraceBuilder, Track, TrackKind,
+    };
 
     /// Duration, bytes, direction, pageable.
     type Copy = (i64, Option<i64>, CopyDirection, Option<bool>);
@@ -161,6 +183,26 @@ mod tests {
         assert_eq!(found[0].bandwidth_bytes_per_s, Some(12_000_000_000));
         assert_eq!((found[0].bytes_min, found[0].bytes_mean, found[0].bytes_max), (Some(100), Some(300), Some(500)));
         assert_eq!((found[1].bandwidth_bytes_per_s, found[1].bytes_mean), (None, None));
+    }
+
+    #[test]
+    fn copies_from_and_to_the_host_have_what_their_link_carries() {
+        use CopyDirection::{DeviceToDevice, DeviceToHost};
+        let mut trace =
+            trace_of(&[(100, Some(1_600), DeviceToHost, Some(false)), (40, Some(500), DeviceToDevice, None)]);
+        let links = |trace: &Trace| -> Vec<(Option<i64>, Option<f64>)> {
+            let rows = copies(trace, &Selection::default());
+            rows.iter().map(|row| (row.link_bandwidth_bytes_per_s, row.link_peak_ratio())).collect()
+        };
+        assert_eq!(links(&trace), [(None, None), (None, None)]);
+        // The link sleeps, and is then PCIe 4 with 16 lanes.
+        for (name, values) in [("GPU 0 PCIe generation", [1.0, 4.0]), ("GPU 0 PCIe width (lanes)", [16.0, 16.0])] {
+            let (name, value) = (trace.strings.intern(name), values.to_vec());
+            let time_ns = vec![0, 1_000];
+            trace.counters.push(Counter { name, process: ProcessId(0), device: None, time_ns, value });
+        }
+        let expected = 16.0 / 31.504;
+        assert_eq!(links(&trace), [(Some(31_504_000_000), Some(expected)), (None, None)]);
     }
 
     #[test]

@@ -74,6 +74,7 @@ pub mod operators;
 mod optimizer_labels;
 mod options;
 pub mod overlap;
+mod pcie_link;
 mod processor_waits;
 pub mod queue_length;
 pub mod queue_length_curve;

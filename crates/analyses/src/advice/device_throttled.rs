@@ -72,7 +72,7 @@ struct Sample {
 
 impl Clock {
     fn of(facts: &Facts, of: &Loop, device: DeviceId) -> Option<Self> {
-        let quantity = |what| Quantity::of_device(facts.trace, of, device, what);
+        let quantity = |what| Quantity::of_device(facts.trace, device, what);
         let reasons = quantity("clock event reasons (bits)")?;
         let (clock, temperature) = (quantity("SM clock (MHz)")?, quantity("temperature (°C)"));
         let highest_mhz = quantity("SM clock highest (MHz)").map(Quantity::greatest).filter(|mhz| *mhz > 0)?;

@@ -1,6 +1,7 @@
 //! How what the recorder samples about once a second grew within the steps of a loop.
 
 use super::loops::Loop;
+use crate::pcie_link::device_counter;
 use stepscope_base::Span;
 use stepscope_trace::{Counter, DeviceId, Trace};
 
@@ -26,12 +27,9 @@ impl<'a> Quantity<'a> {
         trace.counters.iter().filter(is_it).map(Self)
     }
 
-    /// That of a device, as the recorder names it: `GPU 0 power (mW)`. Which process of the rank sampled it is the same.
-    pub(super) fn of_device(trace: &'a Trace, of: &Loop, device: DeviceId, what: &str) -> Option<Self> {
-        let name = format!("GPU {} {what}", trace.devices[device.index()].ordinal);
-        let is_of_rank = |counter: &&Counter| trace.processes[counter.process.index()].rank == of.rank;
-        let mut counters = trace.counters.iter().filter(is_of_rank);
-        counters.find(|counter| trace.strings.get(counter.name) == name).map(Self)
+    /// That of a device, as [`device_counter`].
+    pub(super) fn of_device(trace: &'a Trace, device: DeviceId, what: &str) -> Option<Self> {
+        device_counter(trace, device, what).map(Self)
     }
 
     /// When it was sampled, and what was.

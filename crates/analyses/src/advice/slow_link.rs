@@ -3,17 +3,15 @@
 use super::cases::Cases;
 use super::facts::{Facts, gpu};
 use super::loops::Loop;
-use super::quantities::Quantity;
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use crate::pcie_link::PcieLink;
 use stepscope_base::units::{format_bytes_per_s, format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId};
 
 /// Fewer samples may all be of a link that has not woken up. There are five a second.
 const LEAST_SAMPLES: usize = 3;
-/// What a lane of each generation of PCIe carries, MB/s.
-const LANE_MB_PER_S: [i64; 6] = [250, 500, 985, 1_969, 3_938, 7_563];
 
 pub(super) const RULE: Rule = Rule {
     code: "device.slow_link",
@@ -29,48 +27,27 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     facts.devices()?;
     let of_loops = facts.loops()?.iter().flat_map(|of| of.devices(facts.trace).map(move |device| (of, device)));
-    let linked: Vec<_> =
-        of_loops.filter_map(|(of, device)| Some((of, device, Link::both(facts, of, device)?))).collect();
+    let linked: Vec<_> = of_loops.filter_map(|(of, device)| Some((of, device, both(facts, of, device)?))).collect();
     if linked.is_empty() {
         return Err(Lacks("how fast the links of devices are: `stepscope record` samples it through NVML"));
     }
     Ok(linked.iter().filter_map(|(of, device, links)| of_device(facts, of, *device, links)).collect())
 }
 
-/// A link by PCIe.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Link {
-    generation: i64,
-    lanes: i64,
-    bytes_per_s: i64,
+/// The fastest that was sampled in steps, and what it could be.
+fn both(facts: &Facts, of: &Loop, device: DeviceId) -> Option<[PcieLink; 2]> {
+    let in_steps = PcieLink::samples(facts.trace, device).filter(|(time_ns, _)| of.has(*time_ns));
+    let links: Vec<PcieLink> = in_steps.map(|(_, link)| link).collect();
+    let fastest = links.iter().copied().max_by_key(|link| link.bytes_per_s)?;
+    let highest = PcieLink::highest(facts.trace, device)?;
+    (links.len() >= LEAST_SAMPLES).then_some([fastest, highest])
 }
 
-impl Link {
-    fn new(generation: i64, lanes: i64) -> Option<Self> {
-        let lane = LANE_MB_PER_S.get(usize::try_from(generation.checked_sub(1)?).ok()?)?;
-        let bytes_per_s = lane.checked_mul(1_000_000)?.checked_mul(lanes)?;
-        (lanes > 0).then_some(Self { generation, lanes, bytes_per_s })
-    }
-
-    /// The fastest that was sampled in steps, as a link is slow while it has nothing to do; and what it could be.
-    fn both(facts: &Facts, of: &Loop, device: DeviceId) -> Option<[Self; 2]> {
-        let quantity = |what| Quantity::of_device(facts.trace, of, device, what);
-        let (generation, lanes) = (quantity("PCIe generation")?, quantity("PCIe width (lanes)")?);
-        let highest = |what| quantity(what).map(Quantity::greatest);
-        let highest = Self::new(highest("PCIe generation highest")?, highest("PCIe width highest (lanes)")?)?;
-        let in_steps = lanes.samples().filter(|(time_ns, _)| of.has(*time_ns));
-        let links: Vec<Self> =
-            in_steps.filter_map(|(time_ns, lanes)| Self::new(generation.at(time_ns)?, lanes)).collect();
-        let fastest = links.iter().copied().max_by_key(|link| link.bytes_per_s)?;
-        (links.len() >= LEAST_SAMPLES).then_some([fastest, highest])
-    }
-
-    fn words(self) -> String {
-        format!("PCIe {} with {}", self.generation, counted(self.lanes, "lane"))
-    }
+fn words(link: PcieLink) -> String {
+    format!("PCIe {} with {}", link.generation, counted(link.lanes, "lane"))
 }
 
-fn of_device(facts: &Facts, of: &Loop, device: DeviceId, [link, highest]: &[Link; 2]) -> Option<Advice> {
+fn of_device(facts: &Facts, of: &Loop, device: DeviceId, [link, highest]: &[PcieLink; 2]) -> Option<Advice> {
     let missing = highest.bytes_per_s.checked_sub(link.bytes_per_s).filter(|missing| *missing > 0)?;
     let trace = facts.trace;
     let (mut spans, mut ends, mut longest) = (Vec::new(), Vec::new(), None);
@@ -108,8 +85,8 @@ fn of_device(facts: &Facts, of: &Loop, device: DeviceId, [link, highest]: &[Link
             "{} has a link of {}, and could have {}. {} from or to the host go at {}, of {} that the link carries, and \
              take {} ({}) of {} in which nothing is computed.",
             gpu(ordinal),
-            link.words(),
-            highest.words(),
+            words(*link),
+            words(*highest),
             counted(count, "copy"),
             format_bytes_per_s((sum.0 / sum.1.max(1)) as i64),
             format_bytes_per_s(link.bytes_per_s),

@@ -39,7 +39,7 @@ export default function Efficiency() {
       <Table
         analysis="copies"
         title="Copies"
-        says="How much was copied in each direction, and how fast."
+        says="How much was copied in each direction, how fast, and what part that is of what the link carries."
         isOptional
         prefix="c."
         height={8}
