@@ -41,6 +41,8 @@ choices! {
         File = "file",
         /// All calls of one category.
         Category = "category",
+        /// All runs of one kernel.
+        Kernel = "kernel",
         /// One name below the same callers.
         Callees = "callees",
         /// One name, and below it those who call it.

@@ -10,8 +10,9 @@
 //! operator launched is a row without a name. So device time sums to that of the whole. The unmodeled ratio is the share
 //! of a row's device time without a roofline time.
 //!
-//! A row is a name; or a name with one set of input shapes, one call stack or one module; or a category of operators,
-//! as asked for.
+//! A row is a name; or a name with one set of input shapes, one call stack or one module; or a category of operators, or
+//! a kernel, as asked for. The work of a call belongs to a kernel where all of the call's device work is runs of that one:
+//! of different ones it is not known which does what, so their time is not modeled. Calls are then runs.
 //!
 //! # Units
 //! Nanoseconds; operations, of which a multiplication with an addition is two; bytes; operations and bytes per second;
@@ -33,10 +34,11 @@
 
 mod account;
 pub(crate) mod devices;
+mod kernels;
 
 use crate::context::Shared;
 use crate::coverage::Launched;
-use crate::groups::{GroupLabel, OPERATOR_GROUPS, operator_group_by};
+use crate::groups::{GroupLabel, operator_group_by};
 use crate::joined::Joinable;
 use crate::{Analysis, AnalysisContext, GroupBy, Joined, Needs, Options, Outcome, Selection};
 use account::{Account, DeviceWork};
@@ -152,7 +154,9 @@ pub(crate) struct Roofline {
 impl Shared for Roofline {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let AnalysisContext { trace, selection, .. } = *context;
-        let rows = rows_of_ranks(context, operator_group_by(selection));
+        let is_by_kernel = selection.group_by == Some(GroupBy::Kernel);
+        let by = if is_by_kernel { GroupBy::Kernel } else { operator_group_by(selection) };
+        let rows = rows_of_ranks(context, by);
         Self {
             rows: summed(rows.into_iter().map(|(_, row)| row)),
             launched: events(trace, selection).map(|event| Launched::of_event(trace, &event)).sum(),
@@ -184,7 +188,10 @@ fn summed(rows: impl Iterator<Item = RooflineRow>) -> Vec<RooflineRow> {
 
 /// The operators of each rank, each with its rank, in no particular order.
 pub(crate) fn rows_of_ranks(context: &AnalysisContext<'_>, by: GroupBy) -> Vec<(u32, RooflineRow)> {
-    let rows = Account::of(context, by).into_rows();
+    let rows = match by {
+        GroupBy::Kernel => kernels::rows(context),
+        by => Account::of(context, by).into_rows(),
+    };
     for (_, row) in &rows {
         assert!(row.modeled_ns <= row.known_ns && row.known_ns <= row.device_ns, "parts of the device time");
         assert!(row.wasted_ns <= row.modeled_ns, "only what is modeled can be wasted");
@@ -211,8 +218,11 @@ fn events<'a>(trace: &'a Trace, selection: &'a Selection) -> impl Iterator<Item 
     selection.device_events(trace).filter(|event| is_modeled(event.class))
 }
 
+const GROUPS: &[GroupBy] =
+    &[GroupBy::Name, GroupBy::Shapes, GroupBy::Stack, GroupBy::Module, GroupBy::Category, GroupBy::Kernel];
+
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) }
+    Analysis { options: Options { group_by: GROUPS, ..Options::NONE }, ..Analysis::of(outcome) }
         .needing(Needs::Joined(Joined::by::<Roofline>()));
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
@@ -289,7 +299,11 @@ mod tests {
         }
 
         fn kernel(&mut self, launched_at: i64, dur_ns: i64, class: DeviceEventClass) {
-            let name = self.builder.strings.intern("k");
+            self.kernel_of("k", launched_at, dur_ns, class);
+        }
+
+        fn kernel_of(&mut self, name: &str, launched_at: i64, dur_ns: i64, class: DeviceEventClass) {
+            let name = self.builder.strings.intern(name);
             let launch = self.builder.add_slice(self.thread, SliceKind::Runtime, name, launched_at, 1);
             self.kernels += 1;
             let slice = self.builder.add_slice(self.stream, SliceKind::Kernel, name, self.kernels << 40, dur_ns);
@@ -361,6 +375,34 @@ mod tests {
         };
         assert_eq!(names(GroupBy::Category), [("matrix_product".into(), None)]);
         assert_eq!(names(GroupBy::Shapes), [("aten::mm".into(), Some("[[3900,4000],[4000,10000]]".into()))]);
+    }
+
+    #[test]
+    fn a_kernel_has_the_work_of_calls_that_launch_no_other() {
+        let mut fixture = Fixture::new("NVIDIA A100-SXM4-40GB");
+        let dims = "[[3900,4000],[4000,10000]]";
+        for (at, kernels) in [(0, &["gemm"][..]), (100, &["gemm", "gemm"]), (200, &["split", "sum"]), (300, &["gemm"])]
+        {
+            fixture.op("aten::mm", at, at + 90, dims, HALF);
+            for kernel in kernels {
+                fixture.kernel_of(kernel, at + 5, 3_000_000, DeviceEventClass::Compute);
+            }
+        }
+        fixture.kernel_of("gemm", 450, 500, DeviceEventClass::Compute);
+        let trace = fixture.builder.finish();
+        let rows = roofline(&trace, &Selection { group_by: Some(GroupBy::Kernel), ..Selection::default() });
+        let line = |row: &RooflineRow| {
+            let name = row.label.as_ref().map_or("-", |label| label.name.as_str());
+            format!("{name} {} {} {} {}", row.count, row.device_ns, row.modeled_ns, row.roofline_ns)
+        };
+        // Each product takes 1 ms at the peak.
+        assert_eq!(
+            rows.iter().map(line).collect::<Vec<_>>(),
+            ["gemm 5 12000500 12000000 3000000", "split 1 3000000 0 0", "sum 1 3000000 0 0"]
+        );
+        let by_name = roofline(&trace, &Selection::default());
+        let sum = |rows: &[RooflineRow]| rows.iter().map(|row| row.device_ns).sum::<i64>();
+        assert_eq!(sum(&rows), sum(&by_name));
     }
 
     proptest! {

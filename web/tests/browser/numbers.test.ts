@@ -35,6 +35,7 @@ const TABLES = [
   ["efficiency", "Peak rates, and the share that is used", "device_peaks", []],
   ["efficiency", "Roofline as a table", "roofline", []],
   ["efficiency?group=shapes", "Roofline as a table", "roofline", ["--group-by", "shapes"]],
+  ["efficiency?group=kernel", "Roofline as a table", "roofline", ["--group-by", "kernel"]],
   ["efficiency", "Copies", "copies", []],
   ["idle", "Longest gaps", "idle_gaps", []],
   ["idle", "Critical path of each step", "critical_path", []],

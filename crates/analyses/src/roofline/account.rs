@@ -8,15 +8,23 @@ use crate::op_tree::OpTree;
 use crate::windows::Windows;
 use crate::{AnalysisContext, GroupBy, Selection};
 use std::collections::BTreeMap;
-use stepscope_trace::{Device, DeviceId};
+use stepscope_trace::{Device, DeviceEvent, DeviceId};
 
 /// The device work counted at one operator.
 #[derive(Clone, Copy, Default)]
-struct Call {
+pub(super) struct Call {
     device_ns: i64,
     /// Of any of its work: a call runs on one device.
-    device: Option<DeviceId>,
+    pub(super) device: Option<DeviceId>,
     uses_tensor_cores: bool,
+}
+
+impl Call {
+    pub(super) fn add(&mut self, event: &DeviceEvent, dur_ns: i64) {
+        self.device_ns = self.device_ns.saturating_add(dur_ns);
+        self.device = Some(event.device);
+        self.uses_tensor_cores |= event.uses_tensor_cores;
+    }
 }
 
 /// Sums by rank and group.
@@ -66,10 +74,7 @@ impl<'a> Account<'a> {
             if !is_asked[op] {
                 continue;
             }
-            let call = &mut calls[op];
-            call.device_ns = call.device_ns.saturating_add(dur_ns);
-            call.device = Some(event.device);
-            call.uses_tensor_cores |= event.uses_tensor_cores;
+            calls[op].add(&event, dur_ns);
         }
         let peaks: Vec<Option<&Peaks>> = trace.devices.iter().map(|device: &Device| peaks(device)).collect();
         let mut of_devices: BTreeMap<DeviceId, DeviceWork> = BTreeMap::new();
@@ -129,7 +134,7 @@ impl RooflineRow {
         }
     }
 
-    fn add(&mut self, call: &Call, work: &Work, peaks: Option<&Peaks>) {
+    pub(super) fn add(&mut self, call: &Call, work: &Work, peaks: Option<&Peaks>) {
         let Some(bytes) = work.bytes else { return };
         self.known_ns = self.known_ns.saturating_add(call.device_ns);
         self.flops = self.flops.saturating_add(work.flops);

@@ -34,6 +34,7 @@ const GROUPS = [
   ["shapes", "operator and input shapes"],
   ["module", "operator and module"],
   ["category", "category"],
+  ["kernel", "kernel"],
 ] as const;
 
 /** Why there are no points, and what would record them. */
@@ -50,7 +51,7 @@ const RIGHT = 26;
 /** Room for the longest name of a roof. */
 const NAME_ROOM = 290;
 
-/** How near operators come to what the device could do: as a picture, and as a table. */
+/** How near operators or kernels come to what the device could do: as a picture, and as a table. */
 export function Roofline({ devices }: { devices: readonly Row[] }) {
   const products = productsOf(devices);
   const product = products.find(({ name }) => name === param("roofs")) ?? products[0];
@@ -79,8 +80,8 @@ export function Roofline({ devices }: { devices: readonly Row[] }) {
         )}
         {products.length > 1 && (
           <p class="dim">
-            The devices are of {products.length} products. An operator's point is of its work on all of them, and its
-            colour of the roofs of those that it ran on.
+            The devices are of {products.length} products. A point is of the work on all of them, and its colour of the
+            roofs of those that it ran on.
           </p>
         )}
         {points.length > 0 && device ? (
@@ -194,7 +195,7 @@ function Picture({ points, device }: { points: readonly RooflinePoint[]; device:
             </RoofName>
           )}
         </svg>
-        <Pointed words={pointed} hint="Point at an operator to read it; click to find its calls on the timeline." />
+        <Pointed words={pointed} hint="Point at one to read it; click to find it on the timeline." />
       </div>
       <ul class="legend">
         {BOUNDS.filter((bound) => points.some(({ row }) => boundOf(row) === bound)).map(({ colour, words }) => (
