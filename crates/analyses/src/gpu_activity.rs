@@ -6,8 +6,9 @@
 //! visited    1122·3···44      1: 0.3   2: 1.1, so 1   …
 //! ```
 
+use crate::occupancy::{blocks_per_sm, occupancy_ratio};
 use stepscope_base::Span;
-use stepscope_trace::{DeviceEvent, DeviceEventClass};
+use stepscope_trace::{Device, DeviceEvent, DeviceEventClass};
 
 /// A share of 1 as an integer, so that sums do not depend on their order: 2^-30 is one unit.
 pub(crate) const ONE: i64 = 1 << 30;
@@ -25,6 +26,60 @@ pub(crate) fn ratio_of(units_ns: i128, total_ns: i64) -> Option<f64> {
 /// True for events that run on multiprocessors.
 pub(crate) fn is_kernel(event: &DeviceEvent) -> bool {
     matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication)
+}
+
+/// How a kernel uses its device.
+pub(crate) struct KernelUse {
+    pub(crate) blocks_per_sm: Option<f64>,
+    occupancy: Option<f64>,
+    is_compute: bool,
+    uses_tensor_cores: bool,
+}
+
+impl KernelUse {
+    pub(crate) fn of(event: &DeviceEvent, device: &Device) -> Self {
+        let is_compute = event.class == DeviceEventClass::Compute;
+        Self {
+            blocks_per_sm: blocks_per_sm(event, device),
+            occupancy: occupancy_ratio(event, device),
+            is_compute,
+            uses_tensor_cores: is_compute && event.uses_tensor_cores,
+        }
+    }
+}
+
+/// Sums of kernel time, each kernel counted by itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct KernelTime {
+    pub(crate) all_ns: i64,
+    pub(crate) blocks_known_ns: i64,
+    pub(crate) occupancy_known_ns: i64,
+    occupied: i128,
+    compute_ns: i64,
+    tensor_core_ns: i64,
+}
+
+impl KernelTime {
+    /// Adds so much of the time of a kernel.
+    pub(crate) fn add(&mut self, kernel: &KernelUse, ns: i64) {
+        let add = |sum: &mut i64, is_part: bool| *sum = sum.saturating_add(if is_part { ns } else { 0 });
+        add(&mut self.all_ns, true);
+        add(&mut self.blocks_known_ns, kernel.blocks_per_sm.is_some());
+        add(&mut self.occupancy_known_ns, kernel.occupancy.is_some());
+        add(&mut self.compute_ns, kernel.is_compute);
+        add(&mut self.tensor_core_ns, kernel.uses_tensor_cores);
+        self.occupied += i128::from(kernel.occupancy.map_or(0, units)) * i128::from(ns);
+    }
+
+    /// The occupancy of kernels as a mean over the time of those for which it is known.
+    pub(crate) fn occupancy_ratio(&self) -> Option<f64> {
+        ratio_of(self.occupied, self.occupancy_known_ns)
+    }
+
+    /// The share of the time of computing kernels in those that use tensor cores.
+    pub(crate) fn tensor_core_ratio(&self) -> Option<f64> {
+        ratio_of(i128::from(self.tensor_core_ns) * i128::from(ONE), self.compute_ns)
+    }
 }
 
 /// Kernels of one device, in order of their start, cut to a window.

@@ -30,10 +30,9 @@
 //! and for every block with more than 48 KiB of shared memory.
 
 use crate::device_windows::{DeviceWindow, slots_of_devices};
-use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of, units};
-use crate::occupancy::{blocks_per_sm, occupancy_ratio};
+use crate::gpu_activity::{KernelTime, KernelUse, Kernels, ONE, is_kernel, ratio_of};
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
-use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Trace};
+use stepscope_trace::Trace;
 
 columns! {
     /// How well one device is used.
@@ -76,36 +75,11 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<GpuUtilization> {
         let device = &trace.devices[event.device.index()];
         let span = trace.slices.span(event.slice).intersect(windows[slot].span);
         let (time, kernels) = &mut sums[slot];
-        let blocks_per_sm = blocks_per_sm(&event, device);
-        time.add(&event, device, blocks_per_sm, span.duration_ns());
-        kernels.add(span, blocks_per_sm);
+        let kernel = KernelUse::of(&event, device);
+        time.add(&kernel, span.duration_ns());
+        kernels.add(span, kernel.blocks_per_sm);
     }
     windows.iter().zip(sums).map(|(window, (time, kernels))| of_device(trace, window, &time, kernels)).collect()
-}
-
-/// Sums of kernel time, each kernel counted by itself.
-#[derive(Default)]
-struct KernelTime {
-    all_ns: i64,
-    blocks_known_ns: i64,
-    occupancy_known_ns: i64,
-    occupied: i128,
-    compute_ns: i64,
-    tensor_core_ns: i64,
-}
-
-impl KernelTime {
-    fn add(&mut self, event: &DeviceEvent, device: &Device, blocks_per_sm: Option<f64>, dur_ns: i64) {
-        let add = |sum: &mut i64, is_part: bool| *sum = sum.saturating_add(if is_part { dur_ns } else { 0 });
-        let occupancy = occupancy_ratio(event, device);
-        let is_compute = event.class == DeviceEventClass::Compute;
-        add(&mut self.all_ns, true);
-        add(&mut self.blocks_known_ns, blocks_per_sm.is_some());
-        add(&mut self.occupancy_known_ns, occupancy.is_some());
-        add(&mut self.compute_ns, is_compute);
-        add(&mut self.tensor_core_ns, is_compute && event.uses_tensor_cores);
-        self.occupied += i128::from(occupancy.map_or(0, units)) * i128::from(dur_ns);
-    }
 }
 
 fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: Kernels) -> GpuUtilization {
@@ -125,8 +99,8 @@ fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: K
         busy_ns,
         utilization_ratio: share(busy_ns, span_ns),
         sm_efficiency_ratio: ratio_of(filled, span_ns).filter(|_| time.blocks_known_ns > 0),
-        occupancy_ratio: ratio_of(time.occupied, time.occupancy_known_ns),
-        tensor_core_ratio: share(time.tensor_core_ns, time.compute_ns),
+        occupancy_ratio: time.occupancy_ratio(),
+        tensor_core_ratio: time.tensor_core_ratio(),
         blocks_known_ratio: share(time.blocks_known_ns, time.all_ns),
         occupancy_known_ratio: share(time.occupancy_known_ns, time.all_ns),
     }
@@ -144,7 +118,7 @@ mod tests {
     use crate::gpu_utilization_curve::gpu_utilization_curve;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
-    use stepscope_trace::{Process, SliceKind, TraceBuilder, Track, TrackKind};
+    use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Process, SliceKind, TraceBuilder, Track, TrackKind};
 
     #[derive(Clone, Copy, Debug, Default)]
     struct Kernel {
@@ -285,6 +259,12 @@ mod tests {
                 prop_assert_eq!(bucket.start_ns / bucket_ns, (end_ns - 1) / bucket_ns);
                 let busy = (bucket.start_ns..end_ns).filter(|at| kernels.iter().any(|kernel| runs(&kernel, *at))).count();
                 prop_assert_eq!(bucket.busy_ns, busy as i64);
+                let inside = |kernel: &Kernel| (bucket.start_ns..end_ns).filter(|at| runs(&kernel, *at)).count() as f64;
+                let sum = |weight: &dyn Fn(&Kernel) -> Option<f64>| kernels.iter().filter_map(|kernel| Some(weight(kernel)? * inside(kernel))).sum::<f64>();
+                let occupied = sum(&|kernel| kernel.occupancy_ratio.map(f64::from));
+                prop_assert!(is_near(bucket.occupancy_ratio, over(occupied, sum(&|kernel| kernel.occupancy_ratio.map(|_| 1.0)))));
+                let in_tensor_cores = sum(&|kernel| kernel.uses_tensor_cores.then_some(1.0));
+                prop_assert!(is_near(bucket.tensor_core_ratio, over(in_tensor_cores, sum(&|kernel| kernel.class.is_none().then_some(1.0)))));
             }
             let filled: f64 = curve.iter().filter_map(|row| Some(row.sm_efficiency_ratio? * row.span_ns as f64)).sum();
             prop_assert!(is_near(found.sm_efficiency_ratio, found.sm_efficiency_ratio.map(|_| filled / span)));

@@ -20,6 +20,13 @@ const SM_EFFICIENCY = {
   colour: "label",
   isDashed: true,
 } as const;
+const OCCUPANCY = { name: "occupancy_ratio", words: "occupancy (estimated)", colour: "copy" } as const;
+const TENSOR_CORES = {
+  name: "tensor_core_ratio",
+  words: "computing time in kernels that use tensor cores",
+  colour: "communication",
+  isDashed: true,
+} as const;
 /** Buckets that are drawn. */
 const MOST = 10_000;
 
@@ -66,7 +73,9 @@ function Curve({ device }: { device: Row }) {
   const last = rows.at(-1);
   if (!last) return null;
   const within = shownSpan(known, steps.value, { step: param("step"), window: timeWindow.value });
-  const hasEfficiency = rows.some((row) => row[SM_EFFICIENCY.name] !== null);
+  const answered = [SM_EFFICIENCY, OCCUPANCY, TENSOR_CORES].filter(({ name }) =>
+    rows.some((row) => row[name] !== null),
+  );
   return (
     <Figure name="utilization" isCanvas={true} title={<span>Share of the time, and of the multiprocessors</span>}>
       <TimeSeries
@@ -76,7 +85,7 @@ function Curve({ device }: { device: Row }) {
         within={within}
         until_ns={Number(last.start_ns) + Number(last.span_ns)}
         unit="ratio"
-        series={hasEfficiency ? [UTILIZATION, SM_EFFICIENCY] : [UTILIZATION]}
+        series={[UTILIZATION, ...answered]}
         marks={stepMarks(steps.value)}
         range={range.value}
         onRange={chooseRange}
