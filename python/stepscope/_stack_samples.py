@@ -29,9 +29,7 @@ def start(torch, options):
         _Look.outer()
     try:
         own = os.path.dirname(os.path.abspath(__file__)) + os.sep
-        _recorder.start_stack_samples(
-            _stacks.path_prefixes(torch), _stacks.library_prefixes(torch), own
-        )
+        _recorder.start_stack_samples(_stacks.path_prefixes(torch), _stacks.library_prefixes(torch), own)
     except RuntimeError as refusal:
         _state.refusal = str(refusal)
         _recorder.set_fact("stack_samples_refused", _state.refusal)
