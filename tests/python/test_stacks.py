@@ -131,9 +131,7 @@ def test_calls_in_chrome_json_name_their_caller(parity, tmp_path):
     run, _, _ = parity
     runs.stepscope("convert", run, "-o", tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    # A garbage collection may come anywhere; it is no call.
-    calls = [event for event in events if event.get("cat") == "python_function" and event["name"] != "Python GC"]
-    calls = {event["args"]["Python id"]: event for event in calls}
+    calls = {event["args"]["Python id"]: event for event in events if event.get("cat") == "python_function"}
     linear = [event for event in calls.values() if event["name"] == "<built-in function linear>"]
     assert linear
     for event in linear:

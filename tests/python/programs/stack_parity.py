@@ -3,6 +3,7 @@
 Usage: stack_parity.py RUN
 """
 
+import gc
 import json
 import sys
 
@@ -12,6 +13,8 @@ from stepscope.profiler import profile
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+# A collection would be in the call that is about to enter a label, which is recorded then, and which the label overlaps.
+gc.disable()
 
 
 class Block(torch.nn.Module):
