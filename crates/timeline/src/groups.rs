@@ -29,7 +29,7 @@ pub enum RowKind {
     Samples,
     /// Frames of these stacks at one depth: neighbouring samples that share one are one block.
     SampledFrames,
-    /// Host ranges as they appear on a device.
+    /// Slices that are drawn once more: host ranges as they appear on a device, waits for data by themselves.
     Projected,
     /// How busy the tracks of a group are.
     Density,

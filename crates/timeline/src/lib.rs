@@ -7,6 +7,7 @@
 
 mod class;
 mod counters;
+mod data_waits;
 mod density;
 mod details;
 mod groups;

@@ -72,7 +72,7 @@ pub(crate) fn projections(trace: &Trace) -> FxHashMap<(DeviceId, Projection), Ve
 }
 
 /// Items in as many rows as it takes for none to overlap another; each in the first that has room.
-fn without_overlaps(mut items: Vec<Item>) -> Vec<Vec<Item>> {
+pub(crate) fn without_overlaps(mut items: Vec<Item>) -> Vec<Vec<Item>> {
     items.sort_unstable_by_key(|item| (item.start_ns, std::cmp::Reverse(item.dur_ns), item.slice));
     let mut rows: Vec<Vec<Item>> = Vec::new();
     for item in items {

@@ -2,6 +2,7 @@
 
 use crate::class::{Class, Classes};
 use crate::counters;
+use crate::data_waits::{self, data_waits};
 use crate::groups::{Group, GroupKind, RowInfo, RowKind};
 use crate::items::{Item, Items, Source};
 use crate::projections::{Projection, projections};
@@ -139,14 +140,8 @@ impl Timeline {
         let mut group = Group::new(name, rank, GroupKind::Device);
         for projection in Projection::ALL {
             let Some(rows) = projected.get(&(device, projection)) else { continue };
-            let mut track = Group::new(projection.name(), rank, GroupKind::Track);
+            let mut track = self.drawn_again(trace, rank, projection.name(), rows);
             track.is_open = projection != Projection::Ops || !projected.contains_key(&(device, Projection::Modules));
-            for (depth, items) in rows.iter().enumerate() {
-                let items = Items::of(trace, Source::Own(items.clone().into()), &self.classes);
-                let info = self.info(projection.name(), RowKind::Projected, rank, depth, items.len());
-                track.rows.push(self.add(info, Content::Items(items)));
-            }
-            self.summarize(&mut track);
             group.groups.push(track);
         }
         let order = |kind: TrackKind| match kind {
@@ -193,6 +188,10 @@ impl Timeline {
         };
         let kind = |id: TrackId| trace.tracks[id.index()].kind;
         tracks.sort_by_cached_key(|id| (kind(*id), !has_step(*id), std::cmp::Reverse(slices(*id)), *id));
+        let waits = data_waits(trace, process);
+        if !waits.is_empty() {
+            group.groups.push(self.drawn_again(trace, rank, data_waits::NAME, &waits));
+        }
         let mut outermost = Vec::new();
         for (at, track) in tracks.into_iter().enumerate() {
             if let Some(mut rows) = self.track(trace, track, rank) {
@@ -205,6 +204,18 @@ impl Timeline {
         }
         group.summary = (!outermost.is_empty()).then(|| self.density_row(rank, outermost));
         (!group.groups.is_empty()).then_some(group)
+    }
+
+    /// Slices that are drawn once more, elsewhere or by themselves: a row for each of `rows`.
+    fn drawn_again(&mut self, trace: &Trace, rank: u32, name: &str, rows: &[Vec<Item>]) -> Group {
+        let mut group = Group::new(name, rank, GroupKind::Track);
+        for (depth, items) in rows.iter().enumerate() {
+            let items = Items::of(trace, Source::Own(items.clone().into()), &self.classes);
+            let info = self.info(name, RowKind::Projected, rank, depth, items.len());
+            group.rows.push(self.add(info, Content::Items(items)));
+        }
+        self.summarize(&mut group);
+        group
     }
 
     /// A track with its lanes: a row for each depth; `None` without slices.
