@@ -75,8 +75,8 @@ pub(crate) struct Own {
     pub(crate) count: i64,
     pub(crate) host_ns: i64,
     pub(crate) device_ns: i64,
-    allocated_bytes: i64,
-    flops: i64,
+    pub(crate) allocated_bytes: i64,
+    pub(crate) flops: i64,
 }
 
 impl Own {
@@ -147,7 +147,7 @@ impl CallTree {
     }
 
     /// Each name with something of its own, and below it those who call it.
-    fn turned(&self) -> Self {
+    pub(crate) fn turned(&self) -> Self {
         let mut turned = Self::default();
         for node in self.nodes.iter().filter(|node| !node.own.is_nothing()) {
             let thread = node.thread.as_ref();

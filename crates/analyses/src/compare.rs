@@ -12,7 +12,8 @@
 //! the shortest to the longest step of both, and are equally wide. Of durations of operators and kernels: how many
 //! calls of a name took how long in each run, in or out of steps, in the ranges of `kernel_durations`. Of the tree of
 //! operators: what a step spends in an operator when it is called by that one, called by that one, and so on. Of the tree of
-//! calls: the same of each place of `call_tree`, down to the device work that is launched there.
+//! calls: the same of each place of `call_tree`, down to the device work that is launched there; by callers each name that
+//! has something of its own, and below it who calls it.
 //!
 //! # Units
 //! Nanoseconds of a step, calls of a step (`_per_step`); what is outside of steps is of the whole run. The change is
@@ -33,7 +34,7 @@
 //! name: of what makes the class busy, to what began last, which on one thread is the innermost. What counts as `other`
 //! belongs to the innermost Python call, module or label of the thread on which the program runs, if one was recorded, else
 //! to no name. There and in the tree of calls the sums over all steps are divided such that each part is within 1 ns of its
-//! exact mean, and that the parts still sum to the mean of the whole.
+//! exact mean, and that the parts still sum to the mean of the whole; of the callers' tree that holds for the roots.
 
 mod call_durations;
 mod call_tree;
@@ -54,6 +55,7 @@ use crate::modules::ModuleTree;
 use crate::step_breakdown::NamedParts;
 use crate::{Joined, Needs, Outcome};
 use call_durations::OperatorDurations;
+use call_tree::Below;
 use operator_tree::OperatorTree;
 pub(crate) use side::Counted;
 pub use side::Side;
@@ -76,6 +78,8 @@ pub enum Compared {
     OperatorTree,
     /// Everything that is called, by who calls it.
     CallTree,
+    /// Everything that has something of its own, and below it who calls it.
+    Callers,
     /// Kernels by name.
     Kernels,
     /// How many runs of a kernel take how long.
@@ -90,7 +94,7 @@ pub enum Compared {
 
 impl Compared {
     /// Everything that can be compared.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Steps,
         Self::StepDurations,
         Self::StepBreakdown,
@@ -98,6 +102,7 @@ impl Compared {
         Self::OperatorDurations,
         Self::OperatorTree,
         Self::CallTree,
+        Self::Callers,
         Self::Kernels,
         Self::KernelDurations,
         Self::Modules,
@@ -115,6 +120,7 @@ impl Compared {
             Self::OperatorDurations => "operator_durations",
             Self::OperatorTree => "operator_tree",
             Self::CallTree => "call_tree",
+            Self::Callers => "callers",
             Self::Kernels => "kernels",
             Self::KernelDurations => "kernel_durations",
             Self::Modules => "modules",
@@ -147,7 +153,7 @@ impl Compared {
             Self::KernelDurations => [Needs::Rows, Needs::Steps],
             Self::OperatorDurations => [Needs::Joined(Joined::by::<OperatorDurations>()), Needs::Steps],
             Self::OperatorTree => [Needs::Rows, Needs::Joined(Joined::by::<OperatorTree>())],
-            Self::CallTree => [Needs::Rows, Needs::Joined(Joined::by::<CallTree>())],
+            Self::CallTree | Self::Callers => [Needs::Rows, Needs::Joined(Joined::by::<CallTree>())],
             Self::Modules => [Needs::Rows, Needs::Joined(Joined::by::<ModuleTree>())],
             Self::StepBreakdown => [Needs::Rows, Needs::Joined(Joined::by::<NamedParts>())],
         }
@@ -164,7 +170,8 @@ pub fn compare(of_a: &Side<'_>, of_b: &Side<'_>, what: Compared) -> Outcome {
         Compared::OperatorDurations => call_durations::of_operators(of_a, of_b),
         Compared::KernelDurations => call_durations::of_kernels(of_a, of_b),
         Compared::OperatorTree => operator_tree::outcome(of_a, of_b),
-        Compared::CallTree => call_tree::outcome(of_a, of_b),
+        Compared::CallTree => call_tree::outcome(of_a, of_b, Below::Callees),
+        Compared::Callers => call_tree::outcome(of_a, of_b, Below::Callers),
         Compared::Operators => joined::operators(of_a, of_b),
         Compared::Kernels => joined::kernels(of_a, of_b),
         Compared::Modules => joined::modules(of_a, of_b),

@@ -38,8 +38,8 @@ pub(crate) struct CompareArguments {
     /// What is now; the same again to compare two of its ranks
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// steps, step_durations, step_breakdown, operators, operator_durations, operator_tree, call_tree, kernels,
-    /// kernel_durations, modules, outside_of_steps or setting; the largest changes without it
+    /// steps, step_durations, step_breakdown, operators, operator_durations, operator_tree, call_tree, callers,
+    /// kernels, kernel_durations, modules, outside_of_steps or setting; the largest changes without it
     #[arg(long, value_name = "WHAT", value_parser = what)]
     what: Option<Compared>,
     /// Only this rank of A

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Row } from "../../src/api/types";
 import { formatCell } from "../../src/format/cell";
 import { at, goTo, open, settled } from "./browser";
 import { INPUTS, RANKS, RUN, STEPS } from "./inputs";
@@ -136,6 +137,24 @@ test("the tree of all calls says how they have changed, and changes of self time
   expect(labels[0]).toContain(`${root?.name}: ${formatCell("ns", root?.b_host_total_ns ?? null)}`);
   const shown = await shownRows(page, "Calls by caller");
   expect(shown.length).toBe(rows.length);
+  await close();
+});
+
+test("turned round, the tree says who calls what has changed, by operations as well", async () => {
+  const { page, close } = await viewer.show("compare?tree=callers&by=b_flops");
+  const rows = compare(before, now, "callers").results;
+  const roots = rows.filter(({ parent }) => parent === null);
+  const [most] = roots.toSorted((one, other) => Number(other.b_flops) - Number(one.b_flops));
+  if (!most) throw new Error("nothing is called");
+  expect([most.name, most.b_flops]).toEqual(["aten::mm", 2 * 64 ** 3]);
+  const ofTree = compare(before, now, "call_tree").results.filter(({ parent }) => parent === null);
+  const sum = (of: readonly Row[], column: string) => of.reduce((sum, row) => sum + Number(row[column] ?? 0), 0);
+  for (const column of ["change_host_total_ns", "change_device_total_ns", "change_allocated_bytes", "change_flops"])
+    expect(sum(roots, column), column).toBe(sum(ofTree, column));
+  const box = page.getByRole("region", { name: "Tree of calls" }).locator("svg.chart [role=button]").first();
+  const label = await box.getAttribute("aria-label");
+  expect(label).toContain(`${most.name}: ${formatCell("count", most.b_flops ?? null)}`);
+  expect((await shownRows(page, "Calls with their callers")).length).toBe(rows.length);
   await close();
 });
 

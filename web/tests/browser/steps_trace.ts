@@ -1,5 +1,10 @@
 // A small trace with steps, as PyTorch writes it.
 
+const DIMS = [
+  [64, 64],
+  [64, 64],
+];
+
 /** A trace of steps that take `steps` microseconds: a module, an operator in another, and a kernel in each. */
 export function traceOf(steps: readonly number[], kernel: string): string {
   let ts = 1000;
@@ -20,7 +25,7 @@ export function traceOf(steps: readonly number[], kernel: string): string {
       event("python_function", "nn.Module: Net_0", 10, dur - 200, call(1, null)),
       event("python_function", "nn.Module: Linear_0", 20, dur - 300, call(2, 1)),
       event("cpu_op", "aten::linear", 30, dur - 400, { "External id": step + 1 }),
-      event("cpu_op", "aten::mm", 40, dur - 500, {}),
+      event("cpu_op", "aten::mm", 40, dur - 500, { "Input Dims": DIMS, "Input type": ["float", "float"] }),
       event("cuda_runtime", "cudaLaunchKernel", 50, 10, linked),
       { ...event("kernel", kernel, 100, dur / 2, { ...linked, device: 0, stream: 7 }), pid: 0, tid: 7 },
     ];

@@ -27,61 +27,109 @@ columns! {
         a_count_per_step: Option<f64> => Plain,
         /// Mean number of calls per step in the second run.
         b_count_per_step: Option<f64> => Plain,
-        /// Mean times per step, in the first run and in the second.
-        times: [Option<Times>; 2],
+        /// Means per step, in the first run and in the second.
+        means: [Option<Means>; 2],
         /// Mean device time per step in the first run, with what is called from there.
-        a_device_total_ns => Nanoseconds = |row| row.time(0, DEVICE_TOTAL),
+        a_device_total_ns => Nanoseconds = |row| row.total(0, DEVICE),
         /// Mean device time per step in the second run, with what is called from there.
-        b_device_total_ns => Nanoseconds = |row| row.time(1, DEVICE_TOTAL),
+        b_device_total_ns => Nanoseconds = |row| row.total(1, DEVICE),
         /// The second run's device time less the first run's, with what is called from there.
-        change_device_total_ns => Nanoseconds = |row| row.change(DEVICE_TOTAL),
+        change_device_total_ns => Nanoseconds = |row| row.change_of_total(DEVICE),
         /// The change as a share of the first run's device time.
-        change_device_total_ratio => Ratio = |row| row.change_ratio(DEVICE_TOTAL),
+        change_device_total_ratio => Ratio = |row| row.ratio(DEVICE),
         /// Mean host time per step in the first run, with what is called from there.
-        a_host_total_ns => Nanoseconds = |row| row.time(0, HOST_TOTAL),
+        a_host_total_ns => Nanoseconds = |row| row.total(0, HOST),
         /// Mean host time per step in the second run, with what is called from there.
-        b_host_total_ns => Nanoseconds = |row| row.time(1, HOST_TOTAL),
+        b_host_total_ns => Nanoseconds = |row| row.total(1, HOST),
         /// The second run's host time less the first run's, with what is called from there.
-        change_host_total_ns => Nanoseconds = |row| row.change(HOST_TOTAL),
+        change_host_total_ns => Nanoseconds = |row| row.change_of_total(HOST),
         /// The change as a share of the first run's host time.
-        change_host_total_ratio => Ratio = |row| row.change_ratio(HOST_TOTAL),
+        change_host_total_ratio => Ratio = |row| row.ratio(HOST),
         /// Mean host time per step in the first run, without what is called from there.
-        a_host_self_ns => Nanoseconds = |row| row.time(0, HOST_SELF),
+        a_host_self_ns => Nanoseconds = |row| row.own(0, HOST),
         /// Mean host time per step in the second run, without what is called from there.
-        b_host_self_ns => Nanoseconds = |row| row.time(1, HOST_SELF),
+        b_host_self_ns => Nanoseconds = |row| row.own(1, HOST),
         /// The second run's host time less the first run's, without what is called from there. Over all rows these changes
-        /// sum to that of the roots.
-        change_host_self_ns => Nanoseconds = |row| row.change(HOST_SELF),
+        /// sum to that of the roots; by callers those of the roots alone do.
+        change_host_self_ns => Nanoseconds = |row| row.change_of_own(HOST),
         /// The second run's device time less the first run's, where the row is device work. Over all rows these changes sum
-        /// to that of the roots.
-        change_device_self_ns => Nanoseconds = |row| row.change(DEVICE_SELF),
+        /// to that of the roots; by callers those of the roots alone do.
+        change_device_self_ns => Nanoseconds = |row| row.change_of_own(DEVICE),
+        /// Mean bytes allocated per step in the first run, with what is called from there.
+        a_allocated_bytes => Bytes = |row| row.total(0, ALLOCATED),
+        /// Mean bytes allocated per step in the second run, with what is called from there.
+        b_allocated_bytes => Bytes = |row| row.total(1, ALLOCATED),
+        /// The second run's bytes less the first run's, with what is called from there.
+        change_allocated_bytes => Bytes = |row| row.change_of_total(ALLOCATED),
+        /// The change as a share of the first run's bytes.
+        change_allocated_ratio => Ratio = |row| row.ratio(ALLOCATED),
+        /// Mean arithmetic operations per step in the first run, of what is called there, of that whose work is known.
+        a_flops => Count = |row| row.total(0, FLOPS),
+        /// Mean arithmetic operations per step in the second run.
+        b_flops => Count = |row| row.total(1, FLOPS),
+        /// The second run's operations less the first run's.
+        change_flops => Count = |row| row.change_of_total(FLOPS),
+        /// The change as a share of the first run's operations.
+        change_flops_ratio => Ratio = |row| row.ratio(FLOPS),
     }
 }
 
-/// The times of a place, each by its number.
-type Times = [i64; 4];
-const HOST_SELF: usize = 0;
-const HOST_TOTAL: usize = 1;
-const DEVICE_SELF: usize = 2;
-const DEVICE_TOTAL: usize = 3;
+/// What is measured of a place, by numbers.
+type Measures = [i64; 4];
+const HOST: usize = 0;
+const DEVICE: usize = 1;
+const ALLOCATED: usize = 2;
+const FLOPS: usize = 3;
+
+fn measures_of(own: Own) -> Measures {
+    [own.host_ns, own.device_ns, own.allocated_bytes, own.flops]
+}
+
+/// What a mean step has in a place.
+#[derive(Clone, Copy, Default)]
+struct Means {
+    /// Without what is called from there.
+    own: Measures,
+    /// With it.
+    total: Measures,
+}
 
 impl PlaceRow {
-    fn time(&self, run: usize, which: usize) -> Option<i64> {
-        self.times[run].map(|times| times[which])
+    fn own(&self, run: usize, which: usize) -> Option<i64> {
+        self.means[run].map(|means| means.own[which])
     }
 
-    fn change(&self, which: usize) -> i64 {
-        self.time(1, which).unwrap_or(0) - self.time(0, which).unwrap_or(0)
+    fn total(&self, run: usize, which: usize) -> Option<i64> {
+        self.means[run].map(|means| means.total[which])
     }
 
-    fn change_ratio(&self, which: usize) -> Option<f64> {
-        let (a, _) = self.time(0, which).filter(|a| *a != 0).zip(self.time(1, which))?;
-        Some(self.change(which) as f64 / a as f64)
+    fn change_of_own(&self, which: usize) -> i64 {
+        self.own(1, which).unwrap_or(0) - self.own(0, which).unwrap_or(0)
     }
+
+    fn change_of_total(&self, which: usize) -> i64 {
+        self.total(1, which).unwrap_or(0) - self.total(0, which).unwrap_or(0)
+    }
+
+    /// The change of the total as a share of the first run's.
+    fn ratio(&self, which: usize) -> Option<f64> {
+        let (a, _) = self.total(0, which).filter(|a| *a != 0).zip(self.total(1, which))?;
+        Some(self.change_of_total(which) as f64 / a as f64)
+    }
+}
+
+/// What stands below a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Below {
+    /// What it calls, which is a part of it.
+    Callees,
+    /// Who calls it, with what it took for them: a part of it already.
+    Callers,
 }
 
 /// The places of both runs, and what each of them has of its own in each run.
 struct Both {
+    below: Below,
     tree: CallTree,
     own: [Vec<Option<Own>>; 2],
     /// All places, each behind the one above it.
@@ -89,7 +137,7 @@ struct Both {
 }
 
 impl Both {
-    fn of(runs: [&CallTree; 2]) -> Self {
+    fn of(runs: [&CallTree; 2], below: Below) -> Self {
         let mut tree = CallTree::default();
         let places = runs.map(|run| tree.lay(run, false));
         let mut own = [vec![None; tree.nodes.len()], vec![None; tree.nodes.len()]];
@@ -101,46 +149,59 @@ impl Both {
         let mut by_path: Vec<u32> = (0..tree.nodes.len() as u32).collect();
         let places = places_by_path(&tree.nodes);
         by_path.sort_by_key(|at| places[*at as usize]);
-        Self { tree, own, by_path }
+        Self { below, tree, own, by_path }
     }
 
-    /// The mean times of each place in a run. Neighbours in the order of paths are rounded together: so each time, with or
-    /// without what is called, is within 1 ns of its mean, and they sum up.
-    fn times(&self, run: usize, steps: i64) -> Vec<Times> {
-        let mut times = vec![Times::default(); self.tree.nodes.len()];
-        let own = |at: u32| self.own[run][at as usize].unwrap_or_default();
-        for (which, of) in [(HOST_SELF, (|own| own.host_ns) as fn(Own) -> i64), (DEVICE_SELF, |own| own.device_ns)] {
-            let sums = self.by_path.iter().map(|at| i128::from(of(own(*at))));
-            let means = means_of_sums(sums, i128::from(steps)).into_iter().flatten();
-            for (at, mean) in self.by_path.iter().zip(means) {
-                times[*at as usize][which] = mean;
+    /// What a mean step has in each place in a run. Neighbours in the order of paths are rounded together: so each value,
+    /// with or without what is called, is within 1 of its mean, and they sum up. By callers roots sum up, and what is
+    /// below them is rounded by itself.
+    fn means(&self, run: usize, steps: i64) -> Vec<Means> {
+        let nodes = &self.tree.nodes;
+        let mut means = vec![Means::default(); nodes.len()];
+        let is_summand = |at: &u32| self.below == Below::Callees || nodes[*at as usize].parent == NONE;
+        let (summands, parts): (Vec<u32>, Vec<u32>) = self.by_path.iter().partition(|at| is_summand(at));
+        let sum =
+            |at: u32, which: usize| i128::from(measures_of(self.own[run][at as usize].unwrap_or_default())[which]);
+        for which in [HOST, DEVICE, ALLOCATED, FLOPS] {
+            let sums = summands.iter().map(|at| sum(*at, which));
+            for (at, mean) in summands.iter().zip(means_of_sums(sums, i128::from(steps)).into_iter().flatten()) {
+                means[*at as usize].own[which] = mean;
+            }
+            for at in &parts {
+                means[*at as usize].own[which] = (sum(*at, which) / i128::from(steps)) as i64;
             }
         }
-        for at in (0..times.len()).rev() {
-            let [host_self, host_total, device_self, device_total] = &mut times[at];
-            *host_total += *host_self;
-            *device_total += *device_self;
-            let (host_ns, device_ns) = (*host_total, *device_total);
-            if let Some(above) = times.get_mut(self.tree.nodes[at].parent as usize) {
-                above[HOST_TOTAL] += host_ns;
-                above[DEVICE_TOTAL] += device_ns;
+        for at in (0..means.len()).rev() {
+            let Means { own, total } = &mut means[at];
+            for (total, own) in total.iter_mut().zip(own) {
+                *total += *own;
+            }
+            let below = *total;
+            let above = means.get_mut(nodes[at].parent as usize).filter(|_| self.below == Below::Callees);
+            for (above, below) in above.into_iter().flat_map(|above| above.total.iter_mut().zip(below)) {
+                *above += below;
             }
         }
-        times
+        means
     }
 }
 
-/// A row is a place in the tree of calls. The most time comes first, a caller before what it calls.
-pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
-    let both = Both::of([a, b].map(|side| side.in_steps.get::<CallTree>()));
+/// A row is a place in the tree of calls. The most time comes first, what is above a row before it.
+pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>, below: Below) -> Outcome {
+    let callees = [a, b].map(|side| side.in_steps.get::<CallTree>());
+    let both = match below {
+        Below::Callees => Both::of(callees, below),
+        Below::Callers => Both::of(callees.map(CallTree::turned).each_ref(), below),
+    };
     let steps = [a.steps(), b.steps()];
-    let times = [0, 1].map(|run| both.times(run, steps[run]));
+    let means = [0, 1].map(|run| both.means(run, steps[run]));
     let nodes = &both.tree.nodes;
     let mut depths: Vec<i64> = Vec::with_capacity(nodes.len());
     for node in nodes {
         depths.push(depths.get(node.parent as usize).map_or(0, |above| above + 1));
     }
-    let most = |at: u32| times.iter().flat_map(|of_run| of_run[at as usize]).max().unwrap_or(0);
+    let times = |means: &Means| means.total[HOST].max(means.total[DEVICE]);
+    let most = |at: u32| means.iter().map(|of_run| times(&of_run[at as usize])).max();
     let mut order = both.by_path.clone();
     order.sort_by_key(|at| (Reverse(most(*at)), depths[*at as usize]));
     let mut place = vec![0_i64; nodes.len()];
@@ -158,13 +219,14 @@ pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
             runs: runs_with(own.map(|own| own.is_some())),
             a_count_per_step: count(0),
             b_count_per_step: count(1),
-            times: [0, 1].map(|run| own[run].map(|_| times[run][at])),
+            means: [0, 1].map(|run| own[run].map(|_| means[run][at])),
         }
     };
     let rows: Vec<PlaceRow> = (0..).zip(&order).map(row).collect();
-    for (own, total) in [(HOST_SELF, HOST_TOTAL), (DEVICE_SELF, DEVICE_TOTAL)] {
-        let parts: i64 = rows.iter().map(|row| row.change(own)).sum();
-        let roots: i64 = rows.iter().filter(|row| row.parent.is_none()).map(|row| row.change(total)).sum();
+    for which in [HOST, DEVICE, ALLOCATED, FLOPS] {
+        let is_part = |row: &&PlaceRow| below == Below::Callees || row.parent.is_none();
+        let parts: i64 = rows.iter().filter(is_part).map(|row| row.change_of_own(which)).sum();
+        let roots: i64 = rows.iter().filter(|row| row.parent.is_none()).map(|row| row.change_of_total(which)).sum();
         assert_eq!(parts, roots, "changes of places sum to the change of the whole");
     }
     Outcome::of_runs(&rows)
@@ -206,7 +268,31 @@ mod tests {
 
     fn compared(a: &Trace, b: &Trace) -> Table {
         let all = Selection::default();
-        with_sides((a, &all), (b, &all), outcome).table
+        with_sides((a, &all), (b, &all), |a, b| outcome(a, b, Below::Callees)).table
+    }
+
+    #[test]
+    fn turned_round_a_name_has_what_it_takes_for_its_callers() {
+        let a = drawn("rank 0 cpu 1 mmmmmm.xx\nrank 0 cpu 1 .aab......\nrank 0 cpu 1 .......a.");
+        let b = drawn("rank 0 cpu 1 mmmmmm.xxx\nrank 0 cpu 1 .aaa......\nrank 0 cpu 1 .......aa.");
+        let all = Selection::default();
+        let table = with_sides((&a, &all), (&b, &all), |a, b| outcome(a, b, Below::Callers)).table;
+        let columns = ["a_host_total_ns", "b_host_total_ns", "change_host_total_ns"];
+        let us = |ns: Option<i64>| ns.map_or("–".into(), |ns| (ns / 1_000).to_string());
+        let line = |(path, values): (String, Vec<Option<i64>>)| {
+            format!("{path}: {}", values.into_iter().map(us).collect::<Vec<_>>().join(" "))
+        };
+        let lines: Vec<String> = by_path(&table, &columns).into_iter().map(line).collect();
+        let expected = [
+            "op a: 3 5 2",
+            "op a > op m: 2 3 1",
+            "op a > op x: 1 2 1",
+            "op b: 1 – -1",
+            "op b > op m: 1 – -1",
+            "op m: 3 3 0",
+            "op x: 1 1 0",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn word() -> impl Strategy<Value = String> {
         "operators",
         "operator_tree",
         "call_tree",
+        "callers",
         "kernel_durations",
         "step_durations",
         "steps",

@@ -18,6 +18,7 @@ const TREES = [
   ["modules", "modules"],
   ["operator_tree", "operators"],
   ["call_tree", "all calls, down to kernels"],
+  ["callers", "all calls, who calls below (bottom-up)"],
 ] as const;
 
 /** What boxes are, and the table of a tree that has no other on this page. */
@@ -25,6 +26,7 @@ const WORDS = {
   modules: { noun: "modules", table: null },
   operator_tree: { noun: "operators", table: "Operators by caller" },
   call_tree: { noun: "calls", table: "Calls by caller" },
+  callers: { noun: "calls", table: "Calls with their callers" },
 } as const;
 
 /** The tree of calls as it is now, coloured by what has changed. */
@@ -39,7 +41,7 @@ export function DiffFlame({ compared }: { compared: Compared }) {
   if (answer.state === "loading") return <Loading what="Comparing the tree of calls…" />;
   const { columns } = answer.value;
   const hasChange = (name: string) => columns.some((other) => other.name === ratioOf(name.slice("b_".length)));
-  const measures = columns.filter(({ name, unit }) => name.startsWith("b_") && unit === "ns" && hasChange(name));
+  const measures = columns.filter(({ name }) => name.startsWith("b_") && hasChange(name));
   const wanted = ["b_device_total_ns", "b_forward_host_total_ns", "b_host_total_ns"];
   const isUsed = (column: Column) => answer.value.results.some((row) => Number(row[column.name] ?? 0) > 0);
   const first = measures.find((column) => wanted.includes(column.name) && isUsed(column)) ?? measures[0];
