@@ -5,7 +5,8 @@
 //! occupancy the estimated share of its thread slots in use: both are means weighted by duration.
 //!
 //! Grouped by properties, a row is a name with one operator, grid, block, number of registers and amount of shared
-//! memory.
+//! memory. Grouped by module, a name with the innermost module that it was launched in, in the backward pass the module of
+//! the forward operator.
 //!
 //! # Units
 //! Nanoseconds; counts of runs; blocks per multiprocessor is a plain fraction; occupancy is a share from 0 to 1; registers
@@ -25,6 +26,7 @@
 //! it where the launch is not known.
 
 use crate::context::Shared;
+use crate::module_contexts::ModuleContexts;
 use crate::occupancy::occupancy_ratio;
 use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
@@ -32,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, Trace};
 
 columns! {
     /// All runs of one kernel, or of those of one launch configuration.
@@ -40,6 +42,11 @@ columns! {
     pub struct Kernel {
         /// The name of the kernel.
         name: String => Text,
+        /// The module that it was launched in, when that was asked for; `None` outside of modules.
+        module: Option<String>,
+        /// The module that the kernel was launched in. In the backward pass, the module of the forward operator. A column
+        /// only when grouped by module.
+        module => Text if (is_by_module) = |row| row.module.as_ref(),
         /// Number of runs.
         count: i64 => Count,
         /// Sum of the durations of the runs.
@@ -94,7 +101,19 @@ pub struct Properties {
     pub shared_bytes: Option<u64>,
 }
 
-/// Every kernel asked for, the longest total first, then by name, kind and properties.
+impl Properties {
+    fn of(trace: &Trace, event: &DeviceEvent) -> Self {
+        Self {
+            op: event.op.map(|op| trace.slice_name(op).to_string()),
+            grid: event.grid,
+            block: event.block,
+            registers: event.registers,
+            shared_bytes: event.shared_bytes,
+        }
+    }
+}
+
+/// Every kernel asked for, the longest total first, then by name, kind, module and properties.
 pub fn kernels(trace: &Trace, selection: &Selection) -> Vec<Kernel> {
     rows(&AnalysisContext::new(trace, selection)).to_vec()
 }
@@ -125,9 +144,9 @@ impl Shared for KernelRuns {
 impl KernelRuns {
     /// Those of several ranks together.
     pub(crate) fn joined<'a>(of_ranks: impl Iterator<Item = &'a Runs>) -> Self {
-        let mut joined: BTreeMap<(&str, bool, &Option<Properties>), Runs> = BTreeMap::new();
+        let mut joined: BTreeMap<_, Runs> = BTreeMap::new();
         for runs in of_ranks {
-            let known = joined.entry((&runs.name, runs.communicates, &runs.properties));
+            let known = joined.entry((&runs.name, runs.communicates, &runs.module, &runs.properties));
             known.or_insert_with(|| runs.without_runs()).extend(runs);
         }
         Self(joined.into_values().collect())
@@ -138,8 +157,8 @@ impl Kernels {
     fn of(runs: Vec<Runs>) -> Self {
         let mut rows: Vec<Kernel> = runs.into_iter().map(Runs::kernel).collect();
         rows.sort_by(|a, b| {
-            let total = b.total_ns.cmp(&a.total_ns);
-            total.then_with(|| (&a.name, a.kind, &a.properties).cmp(&(&b.name, b.kind, &b.properties)))
+            let key = |row: &'_ Kernel| (row.name.clone(), row.kind, row.module.clone(), row.properties.clone());
+            b.total_ns.cmp(&a.total_ns).then_with(|| key(a).cmp(&key(b)))
         });
         Self(rows)
     }
@@ -149,17 +168,33 @@ fn runs(context: &AnalysisContext<'_>) -> Vec<Runs> {
     let AnalysisContext { trace, selection, .. } = *context;
     let name = |event: &DeviceEvent| trace.slices.name[event.slice.index()];
     match selection.group_by {
-        Some(GroupBy::Properties) => grouped(trace, selection, |event| {
-            let op: Option<StringId> = event.op.map(|op| trace.slices.name[op.index()]);
-            let launch = (event.grid, event.block, event.registers, event.shared_bytes);
-            (name(event), event.class, op, launch)
-        }),
-        _ => grouped(trace, selection, |event| (name(event), event.class)),
+        Some(GroupBy::Properties) => {
+            let key = |event: &DeviceEvent| {
+                let op: Option<StringId> = event.op.map(|op| trace.slices.name[op.index()]);
+                let launch = (event.grid, event.block, event.registers, event.shared_bytes);
+                (name(event), event.class, op, launch)
+            };
+            grouped(trace, selection, key, |event, runs| runs.properties = Some(Properties::of(trace, event)))
+        }
+        Some(GroupBy::Module) => {
+            let modules = ModuleContexts::of(trace);
+            let module = |event: &DeviceEvent| Some(modules.get(event.launch.or(event.op)?)?.module);
+            let path = |event: &DeviceEvent| Some(modules.path(trace, module(event)?));
+            let key = |event: &DeviceEvent| (name(event), event.class, module(event));
+            grouped(trace, selection, key, |event, runs| runs.module = path(event))
+        }
+        _ => grouped(trace, selection, |event| (name(event), event.class), |_, _| ()),
     }
 }
 
-/// Runs with the same key together; the keys only have to tell apart, in what order does not matter.
-fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&DeviceEvent) -> K) -> Vec<Runs> {
+/// Runs with the same key together, each group with what `label` gives it; the keys only have to tell apart, in what order
+/// does not matter.
+fn grouped<K: Eq + Hash>(
+    trace: &Trace,
+    selection: &Selection,
+    key: impl Fn(&DeviceEvent) -> K,
+    label: impl Fn(&DeviceEvent, &mut Runs),
+) -> Vec<Runs> {
     let mut ids: FxHashMap<K, u32> = FxHashMap::default();
     let mut all: Vec<Runs> = Vec::new();
     for event in selection.device_events(trace) {
@@ -167,7 +202,9 @@ fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&Dev
             continue;
         }
         let id = *ids.entry(key(&event)).or_insert_with(|| {
-            all.push(Runs::new(trace, &event, has_properties(selection)));
+            let mut runs = Runs::new(trace, &event);
+            label(&event, &mut runs);
+            all.push(runs);
             all.len() as u32 - 1
         });
         all[id as usize].add(trace, &event);
@@ -205,7 +242,9 @@ pub(crate) struct Runs {
     pub(crate) name: String,
     communicates: bool,
     uses_tensor_cores: bool,
-    /// Not kept: what is kept is not grouped by them.
+    /// Not kept, as `properties`: what is kept is grouped by neither.
+    #[serde(skip)]
+    module: Option<String>,
     #[serde(skip)]
     properties: Option<Properties>,
     /// The duration of each run.
@@ -221,19 +260,13 @@ impl Runs {
     }
 
     /// None yet, of the kernel that `event` is a run of.
-    fn new(trace: &Trace, event: &DeviceEvent, has_properties: bool) -> Self {
-        let name = |slice: SliceId| trace.slice_name(slice).to_string();
+    fn new(trace: &Trace, event: &DeviceEvent) -> Self {
         Self {
-            name: name(event.slice),
+            name: trace.slice_name(event.slice).to_string(),
             communicates: event.class == DeviceEventClass::Communication,
             uses_tensor_cores: event.uses_tensor_cores,
-            properties: has_properties.then(|| Properties {
-                op: event.op.map(name),
-                grid: event.grid,
-                block: event.block,
-                registers: event.registers,
-                shared_bytes: event.shared_bytes,
-            }),
+            module: None,
+            properties: None,
             dur_ns: Vec::new(),
             blocks_per_sm: WeightedMean::default(),
             occupancy_ratio: WeightedMean::default(),
@@ -243,8 +276,7 @@ impl Runs {
     /// None yet, of the same kernel.
     fn without_runs(&self) -> Self {
         let [blocks_per_sm, occupancy_ratio] = [WeightedMean::default(); 2];
-        let (name, properties, dur_ns) = (self.name.clone(), self.properties.clone(), Vec::new());
-        Self { name, properties, dur_ns, blocks_per_sm, occupancy_ratio, ..*self }
+        Self { dur_ns: Vec::new(), blocks_per_sm, occupancy_ratio, ..self.clone() }
     }
 
     fn add(&mut self, trace: &Trace, event: &DeviceEvent) {
@@ -277,6 +309,7 @@ impl Runs {
             kind: self.kind(),
             name: self.name,
             uses_tensor_cores: self.uses_tensor_cores,
+            module: self.module,
             properties: self.properties,
         }
     }
@@ -298,7 +331,7 @@ fn blocks_per_sm(trace: &Trace, event: &DeviceEvent) -> Option<f64> {
 }
 
 pub(crate) const ANALYSIS: Analysis = Analysis {
-    options: Options { group_by: &[GroupBy::Name, GroupBy::Properties], ..Options::NONE },
+    options: Options { group_by: &[GroupBy::Name, GroupBy::Module, GroupBy::Properties], ..Options::NONE },
     ..Analysis::of(outcome)
 }
 .needing(Needs::Rows);
@@ -309,6 +342,10 @@ fn outcome(context: &AnalysisContext<'_>) -> Outcome {
 
 fn has_properties(selection: &Selection) -> bool {
     selection.group_by == Some(GroupBy::Properties)
+}
+
+fn is_by_module(selection: &Selection) -> bool {
+    selection.group_by == Some(GroupBy::Module)
 }
 
 /// `128x1x1`.
@@ -391,6 +428,26 @@ mod tests {
         let run = |dur_ns| (dur_ns, None, None, None);
         assert_eq!(one_kernel(&[run(1), run(2)]).mean_ns, 2);
         assert_eq!(one_kernel(&[run(1), run(1), run(2)]).mean_ns, 1);
+    }
+
+    #[test]
+    fn grouped_by_module_a_row_is_a_kernel_of_one_module() {
+        let trace = drawn(
+            "rank 0 module 1 mmmmmnn......
+             rank 0 module 1 .ooo.........
+             rank 0 cpu 1    aaaabc.......
+             rank 0 launch 1 ..C.KC...K...
+             rank 0 stream 7 ...CK.CC..KK|K",
+        );
+        let selection = Selection { group_by: Some(GroupBy::Module), ..Selection::default() };
+        let rows = kernels(&trace, &selection);
+        let line = |row: &Kernel| format!("{} {} {}", row.module.as_deref().unwrap_or("–"), row.name, row.count);
+        let mut lines: Vec<String> = rows.iter().map(line).collect();
+        lines.sort();
+        let by_name = kernels(&trace, &Selection::default());
+        let time = |rows: &[Kernel]| rows.iter().map(|row| row.total_ns).sum::<i64>();
+        assert_eq!(time(&rows), time(&by_name));
+        assert_eq!(lines, ["m K 1", "m.o C 1", "n C 1", "– K 2"]);
     }
 
     #[test]

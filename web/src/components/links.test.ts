@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { RunDetail } from "../api/types";
 import { setParams } from "../state/route";
 import { detail } from "../state/runs";
-import { evidencePage, linksOfName, operatorsOf, placeOf, timelineAt, timelineOfAdvice, timelineOver } from "./links";
+import { calledBy, evidencePage, linksOfName, placeOf, timelineAt, timelineOfAdvice, timelineOver } from "./links";
 
 test("an analysis is shown on the page that is about it, else as a table", () => {
   const pages = ["operators", "graphs", "memory_peak", "memory_summary", "io_files", "step_breakdown", "constructor"];
@@ -72,5 +72,6 @@ test("a name leads to its page, to who calls it, and to the timeline, by what it
   expect(links("python", "a/b.py(12): f")[0]).toBe("The code #source?file=a%2Fb.py&line=12");
   expect(links("python", "<built-in method mm>")[0]).toContain("Who calls it");
   expect(placeOf("<string>(1): <module>")).toBe(null);
-  expect(operatorsOf("a.b", true)).toBe("#operators?group=module&where=module%3Ahas%3Aa.b.");
+  expect(calledBy("operators", "a.b", true)).toBe("#operators?group=module&where=module%3Ahas%3Aa.b.");
+  expect(calledBy("kernels", "a.b")).toBe("#kernels?group=module&where=module%3Aeq%3Aa.b");
 });

@@ -112,12 +112,12 @@ export const pathOfModules = (innermostFirst: readonly string[]): string => inne
 /** The modules from this path on. */
 export const modulesBelow = (path: string): string => hrefOf("modules", { root: path });
 
-/** Operators that modules call: those with this path, or all within it. */
-export const operatorsOf = (path: string, isWithin = false): string => {
+/** What modules call on a page that groups by module: that of those with this path, or all within it. */
+export const calledBy = (page: "operators" | "kernels", path: string, isWithin = false): string => {
   const condition: Condition = isWithin
     ? { column: "module", operator: "has", value: `${path}.` }
     : { column: "module", operator: "eq", value: path };
-  return hrefOf("operators", { group: "module", where: formatCondition(condition) });
+  return hrefOf(page, { group: "module", where: formatCondition(condition) });
 };
 
 /** Pages that have what is of a kind, and what they are called. */

@@ -1,13 +1,17 @@
 import type { Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
-import { linkedName, linksOfName, pageOfName, type RowLink } from "../../components/links";
+import { linkedName, linksOfName, modulesBelow, pageOfName, type RowLink } from "../../components/links";
+import { Empty } from "../../components/Notice";
 import { TopBars } from "../../components/TopBars";
 import { Table } from "../../components/table/Table";
+import { Words } from "../../components/Words";
 import { hrefWith, param } from "../../state/route";
+import { detail } from "../../state/runs";
 import { Durations } from "./Durations";
 
 const GROUPS = [
   ["name", "name"],
+  ["module", "name and module"],
   ["properties", "name, operator and launch properties"],
 ] as const;
 const LAUNCHES = [
@@ -34,12 +38,19 @@ export default function Kernels() {
         <Choices label="Group by" name="group" value={group} options={GROUPS} />
         <Choices label="Sort by" name="by" value={by} options={METRICS} />
       </div>
+      {group === "module" && detail.value?.has.modules === false && (
+        <Empty>
+          <Words text="No modules were recorded: `stepscope record` records them, without `--no-modules`." />
+        </Empty>
+      )}
       <TopBars
         nouns="kernels"
         analysis="kernels"
         isDevice={true}
         by={by}
-        name="name"
+        name={group === "module" ? "module" : "name"}
+        nameless="outside of modules"
+        beside={group === "module" ? "name" : undefined}
         apart={["op", "grid", "block"]}
         query={query}
         linkOf={(row) => kernelLinks(row)[0]?.href}
@@ -69,13 +80,15 @@ export default function Kernels() {
   );
 }
 
-/** From a kernel to who launches it, its runs on the timeline, how long they take, and the operator that it is of. */
+/** From a kernel to who launches it, its runs on the timeline, how long they take, and the operator or module that it is of. */
 function kernelLinks(row: Row): RowLink[] {
   if (typeof row.name !== "string") return [];
   const durations = { label: "How long its runs take", href: hrefWith({ kernel: linkedName(row.name) }) };
   const operator = typeof row.op === "string" ? pageOfName("op", row.op) : null;
   const links = [...linksOfName("kernel", row.name), durations];
-  return operator === null ? links : [...links, { label: "Its operator", href: operator }];
+  if (operator !== null) links.push({ label: "Its operator", href: operator });
+  if (typeof row.module === "string") links.push({ label: "Its module", href: modulesBelow(row.module) });
+  return links;
 }
 
 /** From a row of launches, whose name is that of a call or of what it launches. */

@@ -10,7 +10,7 @@ import { Flame } from "../../components/flame/Flame";
 import { TreeTable } from "../../components/flame/TreeTable";
 import { tintOf } from "../../components/flame/tint";
 import { findModule, type Module, treeOf, visible } from "../../components/flame/tree";
-import { linksOfName, operatorsOf, type RowLink } from "../../components/links";
+import { calledBy, linksOfName, type RowLink } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { namesOfNothing } from "../../components/table/choices";
 import { Table } from "../../components/table/Table";
@@ -137,10 +137,19 @@ export default function Modules() {
   );
 }
 
-/** From a module to what it calls, down to kernels, to its calls on the timeline, and to operators; `module` is its place in the tree. */
+/** From a module to what it calls, to its calls on the timeline, its operators and kernels; `module` is its place in the tree. */
 function moduleLinks(row: Row, module: Module | null): RowLink[] {
-  if (typeof row.name !== "string" || typeof row.path !== "string") return [];
-  const links = [...linksOfName("module", row.name), { label: "Its operators", href: operatorsOf(row.path) }];
+  const { name, path } = row;
+  if (typeof name !== "string" || typeof path !== "string") return [];
+  const pages = detail.value?.has.devices ? (["operators", "kernels"] as const) : (["operators"] as const);
+  const links = [
+    ...linksOfName("module", name),
+    ...pages.map((page) => ({ label: `Its ${page}`, href: calledBy(page, path) })),
+  ];
   if (!module || module.children.length === 0) return links;
-  return [...links, { label: "Operators of modules inside", href: operatorsOf(row.path, true) }];
+  const inside = pages.map((page) => ({
+    label: `${page === "operators" ? "Operators" : "Kernels"} of modules inside`,
+    href: calledBy(page, path, true),
+  }));
+  return [...links, ...inside];
 }
