@@ -13,13 +13,24 @@ use stepscope_trace::{StackSample, Trace, TrackId};
 const MADE_CODE: &str = "<eval_with_key>";
 /// Files of Python's own modules that are part of the interpreter.
 const FROZEN: &str = "<frozen ";
+/// Where a program begins that is started with `python -m`.
+const RUN_AS_MODULE: &str = "<frozen runpy>";
 /// A line that runs the loop is in this part of the samples of operators.
 const PART_AROUND_LOOP: f64 = 0.9;
 /// Fewer samples do not show which one that is.
 const LEAST_SAMPLES: usize = 3;
 
-/// The lines of the program that run its whole loop, by the thread that runs the steps: `trainer.train()`.
-pub(super) struct OwnLines(FxHashMap<TrackId, FxHashSet<StringId>>);
+/// What runs the whole loop of a thread: nearly all samples in operators go through it.
+#[derive(Default)]
+struct AroundLoop {
+    /// Lines: `trainer.train()`.
+    lines: FxHashSet<StringId>,
+    /// Packages, by what their files begin with: `transformers/`.
+    packages: FxHashSet<String>,
+}
+
+/// What runs the loops, by the thread that runs the steps.
+pub(super) struct OwnLines(FxHashMap<TrackId, AroundLoop>);
 
 impl Shared for OwnLines {
     fn compute(context: &AnalysisContext<'_>) -> Self {
@@ -35,52 +46,59 @@ impl Shared for OwnLines {
 }
 
 /// What nearly all samples of a thread in operators of the steps go through.
-fn around_loop(trace: &Trace, thread: TrackId, operators: &IntervalSet) -> FxHashSet<StringId> {
+fn around_loop(trace: &Trace, thread: TrackId, operators: &IntervalSet) -> AroundLoop {
     let samples = samples_of(trace, thread).iter().filter(|sample| contains(operators.spans(), sample.time_ns));
-    let (mut counts, mut all) = (FxHashMap::<StringId, usize>::default(), 0);
+    let (mut lines, mut packages) = (FxHashMap::<StringId, usize>::default(), FxHashMap::<&str, usize>::default());
+    let mut all = 0;
     for stack in samples.filter_map(|sample| sample.stack) {
         all += 1;
         let frames: FxHashSet<StringId> = trace.stacks.frames(stack).collect();
-        frames.into_iter().for_each(|frame| *counts.entry(frame).or_default() += 1);
+        let of_stack: FxHashSet<&str> = frames.iter().map(|frame| first_part(trace.strings.get(*frame))).collect();
+        frames.into_iter().for_each(|frame| *lines.entry(frame).or_default() += 1);
+        of_stack.into_iter().for_each(|package| *packages.entry(package).or_default() += 1);
     }
     let least = (PART_AROUND_LOOP * all as f64).ceil() as usize;
-    counts.retain(|_, count| all >= LEAST_SAMPLES && *count >= least);
-    counts.into_keys().collect()
+    let is_around = |count: &usize| all >= LEAST_SAMPLES && *count >= least;
+    lines.retain(|_, count| is_around(count));
+    packages.retain(|_, count| is_around(count));
+    AroundLoop { lines: lines.into_keys().collect(), packages: packages.into_keys().map(str::to_string).collect() }
 }
 
 impl OwnLines {
     /// A stack of a thread, the outermost frame first, up to its last line that is the program's own.
     pub(super) fn part(&self, trace: &Trace, track: TrackId, stack: Vec<StringId>) -> Vec<StringId> {
         let libraries = &trace.processes[trace.tracks[track.index()].process.index()].library_files;
-        own_part(trace, libraries, self.0.get(&track), stack)
+        own_part(trace, libraries, self.0.get(&track).unwrap_or(&AroundLoop::default()), stack)
     }
 }
 
 /// A stack up to its last line that is the program's own. Where that one runs the whole loop, it says nothing: then up to
-/// the last line of the package that the loop is in, as `transformers/`. Where all of it is PyTorch's, all of it.
+/// the last line of the package that runs the loop for it, as `transformers/`, if there is one. A program that is a package
+/// itself, started with `python -m`, is where Python's own start is left. Where all of a stack is PyTorch's, all of it.
 /// `libraries` is what the files of Python itself and of packages begin with, in order.
-fn own_part(
-    trace: &Trace,
-    libraries: &[String],
-    around_loop: Option<&FxHashSet<StringId>>,
-    mut stack: Vec<StringId>,
-) -> Vec<StringId> {
+fn own_part(trace: &Trace, libraries: &[String], around_loop: &AroundLoop, mut stack: Vec<StringId>) -> Vec<StringId> {
     let text = |frame: &StringId| trace.strings.get(*frame);
     let is_pytorchs = |frame: &str| frame.starts_with("torch/") || frame.starts_with(MADE_CODE);
     let is_library =
         |frame: &str| libraries.binary_search_by(|library| library.as_str().cmp(first_part(frame))).is_ok();
-    let is_own = |frame: &str| !is_pytorchs(frame) && !frame.starts_with(FROZEN) && !is_library(frame);
+    let is_packages = |frame: &str| !is_pytorchs(frame) && !frame.starts_with(FROZEN);
+    let is_own = |frame: &str| is_packages(frame) && !is_library(frame);
     // A compiler calls much that is not its own. Compiled code is called from one of its files.
     let compiles = |frame: &StringId| {
         text(frame).starts_with("torch/_dynamo/") && !text(frame).starts_with("torch/_dynamo/eval_frame.py")
     };
     let called = &stack[..stack.iter().position(compiles).unwrap_or(stack.len())];
     let last = |is_such: &dyn Fn(&str) -> bool| called.iter().rposition(|frame| is_such(text(frame)));
-    let runs_loop = |at: usize| around_loop.is_some_and(|around| around.contains(&called[at]));
+    let last_of = |package: &str| last(&|frame| is_packages(frame) && first_part(frame) == package);
+    // PyTorch may stand between: `torch.no_grad` does around `generate`.
+    let package_from = |from: usize| called[from..].iter().map(text).find(|frame| is_packages(frame)).map(first_part);
     let own = match last(&is_own) {
-        Some(at) if runs_loop(at) => {
-            let package = called.get(at + 1).map_or("", |frame| first_part(text(frame)));
-            last(&|frame| !is_pytorchs(frame) && first_part(frame) == package)
+        Some(at) if around_loop.lines.contains(&called[at]) => {
+            let package = package_from(at + 1).filter(|package| around_loop.packages.contains(*package));
+            package.and_then(last_of).or(Some(at))
+        }
+        None if called.first().is_some_and(|frame| text(frame).starts_with(RUN_AS_MODULE)) => {
+            package_from(0).and_then(last_of)
         }
         own => own,
     };
@@ -114,9 +132,12 @@ mod tests {
     fn last_line(frames: &[&str], libraries: &[&str], around_loop: &[&str]) -> String {
         let mut trace = drawn_us("", 1);
         let stack = frames.iter().map(|frame| trace.strings.intern(frame)).collect();
-        let around = around_loop.iter().map(|frame| trace.strings.intern(frame)).collect();
+        let around = AroundLoop {
+            lines: around_loop.iter().map(|frame| trace.strings.intern(frame)).collect(),
+            packages: around_loop.iter().map(|frame| first_part(frame).to_string()).collect(),
+        };
         let libraries: Vec<String> = libraries.iter().map(ToString::to_string).collect();
-        let part = own_part(&trace, &libraries, Some(&around), stack);
+        let part = own_part(&trace, &libraries, &around, stack);
         trace.strings.get(part[part.len() - 1]).to_string()
     }
 
@@ -178,5 +199,24 @@ mod tests {
         let own = "callbacks.py(4): on_step_end";
         let frames = [main, trainer, own, "json/encoder.py(200): encode"];
         assert_eq!(last_line(&frames, &libraries, &[main, trainer]), own);
+    }
+
+    #[test]
+    fn pytorch_may_stand_between_the_loop_and_its_package() {
+        let (main, libraries) = ("main.py(1): main", ["json/", "torch/", "vlm/"]);
+        let (inference, forward) = ("torch/utils/_contextlib.py(3): decorate_context", "vlm/model.py(8): forward");
+        let dumps = "json/encoder.py(200): encode";
+        let frames = [main, inference, forward, dumps];
+        assert_eq!(last_line(&frames, &libraries, &[main, "vlm/model.py(9): forward"]), forward);
+        // What is not around the loop does not run it.
+        assert_eq!(last_line(&[main, inference, dumps], &libraries, &[main]), main);
+        assert_eq!(last_line(&[main, dumps], &libraries, &[main]), main);
+    }
+
+    #[test]
+    fn a_program_that_is_a_package_is_where_it_is_started() {
+        let (run, train) = ("<frozen runpy>(198): _run_module_as_main", "vlm/train.py(5): save");
+        let frames = [run, "<frozen runpy>(88): _run_code", train, "json/encoder.py(200): encode"];
+        assert_eq!(last_line(&frames, &["json/", "vlm/"], &[]), train);
     }
 }
