@@ -41,14 +41,14 @@ fn judge(facts: &Facts) -> Judged {
     Ok(loops.iter().filter_map(|of| of_loop(facts, of, batches)).collect())
 }
 
-/// Which process made the batch that a wait took, of the worker with which number, and how long it took.
-type Makers = FxHashMap<SliceId, (ProcessId, i64, i64)>;
+/// Which process made the batch that a wait took, of the worker with which number, and when.
+type Makers = FxHashMap<SliceId, (ProcessId, i64, Span)>;
 
 fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
     let (trace, thread) = (facts.trace, of.thread?);
     let maker = |batch: &Batch| {
         let fetch = &batch.fetch;
-        Some((batch.next.as_ref()?.said.slice, (fetch.process, fetch.said.worker?, fetch.span.duration_ns())))
+        Some((batch.next.as_ref()?.said.slice, (fetch.process, fetch.said.worker?, fetch.span)))
     };
     let makers: Makers = batches.batches.iter().filter_map(maker).collect();
     let is_own = |next: &&PlacedRange| next.process == of.process && next.thread == thread;
@@ -61,9 +61,9 @@ fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
     // The last process of each worker.
     let mut known: FxHashMap<i64, ProcessId> = FxHashMap::default();
     let (mut waits, mut restarts, mut before) = (Vec::<(Span, SliceId)>::new(), 0, None::<&PlacedRange>);
-    let mut fetches_ns = 0;
+    let mut fetches = Vec::new();
     for next in took {
-        if let Some((process, worker, fetch_ns)) = makers.get(&next.said.slice)
+        if let Some((process, worker, fetch)) = makers.get(&next.said.slice)
             && known.insert(*worker, *process).is_some_and(|other| other != *process)
             && of.has(next.span.end_ns - 1)
         {
@@ -73,7 +73,7 @@ fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
             let end =
                 end.filter(|id| before.is_some_and(|before| trace.slices.span(*id).start_ns >= before.span.end_ns));
             restarts += usize::from(end.is_some());
-            fetches_ns += fetch_ns;
+            fetches.push(*fetch);
             let first = end.unwrap_or(next.said.slice);
             waits.push((Span::new(trace.slices.start_ns[first.index()], next.span.end_ns), first));
         }
@@ -85,6 +85,8 @@ fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
     let operators = facts.context.get::<Threads>().get(trace, thread).doing(Doing::Op);
     let exposed = IntervalSet::from_unsorted(spans).intersect(&of.windows).subtract(operators).subtract(&of.device);
     let row = of.row(exposed.total_ns()).filter(|_| restarts >= LEAST_RESTARTS)?;
+    // Workers that are kept make a first batch, too, all of them at once, and take no processor from others while they start.
+    let starts = exposed.subtract(&IntervalSet::from_unsorted(fetches));
     Some(Advice {
         says: format!(
             "The loader ends its {} and starts anew {} in {} steps: until the first batches are there, {} ({}) of {} pass.",
@@ -96,8 +98,7 @@ fn of_loop(facts: &Facts, of: &Loop, batches: &Batches) -> Option<Advice> {
             format_ns(of.window_ns())
         ),
         count: Some(restarts as i64),
-        // Workers that are kept make a first batch, too, and take no processor from others while they start.
-        gain: Some(((exposed.total_ns() - fetches_ns).max(0), GainEstimate::Floor)),
+        gain: Some((starts.total_ns(), GainEstimate::Floor)),
         place: Some(Place::of(trace, longest)),
         time: exposed,
         ..row
@@ -110,42 +111,58 @@ mod tests {
     use crate::batches::tests::with_batches;
     use stepscope_trace::Trace;
 
-    /// Six steps of 1 ms, each of which takes the batch of another process, all of them worker 0; but for the first, a
-    /// step begins with a wait that finds the end of a pass.
-    fn passes(has_new_workers: bool) -> Trace {
-        let letters = ["a", "b", "c", "d", "e", "f"];
+    /// Six steps of 1 ms, each of which takes a batch of each of so many workers, which are other processes than those of the
+    /// step before; but for the first, a step begins with a wait that finds the end of a pass.
+    fn passes(workers: usize, has_new_workers: bool) -> Trace {
         let steps: String = (0..6).map(|step| step.to_string().repeat(10)).collect();
-        // No worker makes `x`.
+        let letters: Vec<char> = ('a'..).take(6 * workers).collect();
+        // No worker makes `z`.
         let waits: String = letters
-            .iter()
-            .map(|letter| if *letter == "a" { "aa........".into() } else { format!("xx..{letter}.....") })
+            .chunks(workers)
+            .map(|batches| match batches[0] {
+                'a' => format!("..{:.<8}", String::from_iter(batches)),
+                _ => format!("zz..{:.<6}", String::from_iter(batches)),
+            })
             .collect();
         let mut drawing =
             format!("rank 0 step {steps}\nrank 0 cpu 1 {}\nrank 0 input 1 {waits}\n", "......oooo".repeat(6));
-        for (step, letter) in letters.iter().enumerate() {
-            let (rank, at) = (if has_new_workers { step + 1 } else { 1 }, 10 * step);
-            drawing += &format!("rank {rank} label 1 {}{letter}\n", ".".repeat(at));
+        for (nth, letter) in letters.iter().enumerate() {
+            let rank = if has_new_workers { nth + 1 } else { nth % workers + 1 };
+            let (before, fetch) = (".".repeat(nth / workers * 10), letter.to_string().repeat(workers));
+            drawing += &format!("rank {rank} label 1 {before}{fetch}\n");
         }
         let mut trace = with_batches(&stretched(&drawing, 100));
-        trace.dataflow.iter_mut().filter(|range| range.worker.is_some()).for_each(|range| range.worker = Some(0));
+        let numbers = trace.dataflow.iter_mut().filter_map(|range| range.worker.as_mut());
+        numbers.for_each(|worker| *worker %= workers as i64);
         trace
     }
 
     #[test]
     fn workers_that_are_started_for_each_pass_are_said() {
         check(
-            &passes(true),
+            &passes(1, true),
             "input.restarted_workers",
             &[
                 "2000 of 6000 floor high: The loader ends its 1 worker and starts anew 5 times in 6 steps: until the first batches are there, 2.50 ms (41.7 %) of 6.00 ms pass.",
             ],
         );
         // What is left of the waits takes batches that were made before.
-        check(&passes(true), "input.dataloader", &[]);
+        check(&passes(1, true), "input.dataloader", &[]);
+    }
+
+    #[test]
+    fn workers_make_their_first_batches_at_once() {
+        check(
+            &passes(2, true),
+            "input.restarted_workers",
+            &[
+                "2000 of 6000 floor high: The loader ends its 2 workers and starts anew 5 times in 6 steps: until the first batches are there, 3.00 ms (50.0 %) of 6.00 ms pass.",
+            ],
+        );
     }
 
     #[test]
     fn workers_that_are_kept_are_healthy() {
-        check(&passes(false), "input.restarted_workers", &[]);
+        check(&passes(2, false), "input.restarted_workers", &[]);
     }
 }
