@@ -15,7 +15,7 @@ use stepscope_trace::{SliceKind, Trace};
 
 /// Operators of a step in such loops; fewer are no storm.
 const LEAST_OPERATORS: i64 = 300;
-/// Their median; longer ones have enough to do.
+/// Their median, and that of the names in which most of the time is; longer ones have enough to do.
 pub(super) const SHORT_NS: i64 = 20_000;
 /// Where one loop goes round as often as this in a step, longer ones are not enough work either: a product of 32 by 32 numbers
 /// takes 100 µs where threads are woken for it.
@@ -87,9 +87,10 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
     let in_rounds = || rounds.iter().flat_map(|rounds| rounds.operators);
     let (count, steps) = (in_rounds().count() as i64, of.steps.len() as i64);
     let median_ns = median(in_rounds().map(|op| op.span.duration_ns()));
-    let has_many = rounds.iter().any(|rounds| rounds.count() >= MANY_ROUNDS);
-    let short_ns = if has_many { SHORT_OF_MANY_NS } else { SHORT_NS };
-    if count < LEAST_OPERATORS * steps || median_ns >= short_ns {
+    let operators_of = |rounds: &Rounds| rounds.operators.len() as i64;
+    let of_many: i64 = rounds.iter().filter(|rounds| rounds.count() >= MANY_ROUNDS).map(operators_of).sum();
+    let short_ns = if 2 * of_many > count { SHORT_OF_MANY_NS } else { SHORT_NS };
+    if count < LEAST_OPERATORS * steps || median_ns >= short_ns || are_mostly_long(in_rounds(), short_ns) {
         return None;
     }
     let spans = IntervalSet::from_unsorted(rounds.iter().map(Rounds::span)).intersect(&of.windows);
@@ -123,6 +124,20 @@ fn of_loop(trace: &Trace, of: &Loop, operators: &[StepOp], modules: &ModuleConte
         time: spans,
         ..row
     })
+}
+
+/// Whether most of the time of operators is in those whose name takes so long by the median: one that is held up is not long.
+fn are_mostly_long<'a>(operators: impl Iterator<Item = &'a StepOp>, short_ns: i64) -> bool {
+    let mut by_name: FxHashMap<StringId, Vec<i64>> = FxHashMap::default();
+    operators.for_each(|op| by_name.entry(op.name).or_default().push(op.span.duration_ns()));
+    let typical = by_name.into_values().map(|durations| {
+        let count = durations.len() as i64;
+        let median_ns = median(durations.into_iter());
+        (median_ns >= short_ns, median_ns.saturating_mul(count))
+    });
+    let (long, short): (Vec<_>, Vec<_>) = typical.partition(|(is_long, _)| *is_long);
+    let sum = |all: Vec<(bool, i64)>| all.into_iter().fold(0_i64, |sum, (_, ns)| sum.saturating_add(ns));
+    sum(long) > sum(short)
 }
 
 /// The loops among operators, none over another: the shortest round that fits, from the first operator that it does.
@@ -204,6 +219,8 @@ mod tests {
         check(&looping(150, 20, "ab."), "host.tiny_operators", &[]);
         check(&looping(299, 20, "ab."), "host.tiny_operators", &[]);
         check(&looping(300, 200, "ab."), "host.tiny_operators", &[]);
+        // Most are short, but the time is in one that is not.
+        check(&looping(300, 10, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabcdef"), "host.tiny_operators", &[]);
         check(&looping(9, 10, "abcdefghijklmnopqrstuvwxyzabdcefhgjilknmporqtsvuxwzy"), "host.tiny_operators", &[]);
     }
 
