@@ -16,6 +16,9 @@ const THRESHOLD: f64 = 0.13;
 /// Of the steps, as many tenths have to lie between samples of the machine.
 const LEAST_TENTHS: i64 = 8;
 
+/// A thread of the job that uses less than this part of the waits is not what has the processors.
+const LEAST_PART: i64 = 4;
+
 pub(super) const RULE: Rule = Rule {
     code: "host.cpu_contention",
     fault: "The loop waits for a processor",
@@ -57,7 +60,9 @@ fn of_rank(facts: &Facts, time: &HostTime) -> Option<Advice> {
         time: spans,
         ..row
     };
-    Some(if is_for_others { row } else { with_runner(facts, row) })
+    // A thread that runs now and then waits for processors as well.
+    let least_ran_ns = ns / LEAST_PART;
+    Some(if is_for_others { row } else { with_runner(facts, row, least_ran_ns) })
 }
 
 /// How long processors of the machine ran in steps for programs of which nothing is recorded; `None` where that is not known,
@@ -113,6 +118,25 @@ mod tests {
             ],
         );
         check(&trace(1_200_000 / samples), "host.cpu_contention", &[]);
+    }
+
+    #[test]
+    fn a_thread_that_has_the_processors_is_named_and_one_that_runs_now_and_then_is_not() {
+        let says = |ran_ns: i64| {
+            let rows = "rank 0 step 0000000000\nrank 0 cpu 1 aaaaaaaaaa\nrank 0 samples 1 .f|f|f|f|f.....\n";
+            let mut trace = drawn_ms(&format!("{rows}rank 0 cpu 2 b.........\nrank 0 samples 2 .g|g|g|g|g.....\n"));
+            let main = trace.stack_samples[0].track;
+            for sample in &mut trace.stack_samples {
+                let is_main = sample.track == main;
+                sample.runnable_ns = Some(if is_main { 1_000_000 } else { 0 });
+                sample.ran_ns = Some(if is_main { 0 } else { ran_ns });
+            }
+            let found = crate::advice::advice(&trace, &crate::Selection::default());
+            let row = found.into_iter().find(|row| row.rule.as_str() == "host.cpu_contention");
+            row.is_some_and(|row| row.says.contains("Meanwhile the thread `thread 2` is most often in `g.py(7): g`"))
+        };
+        assert!(says(500_000));
+        assert!(!says(100_000));
     }
 
     #[test]

@@ -176,21 +176,25 @@ fn of_rank(facts: &Facts, time: &HostTime, doing: &[Doing], how: &str) -> Option
 fn with_holder(facts: &Facts, row: Advice) -> Advice {
     // Who waits for the lock has it for shorter times as well.
     let row = Advice { gain: row.gain.map(|(ns, _)| (ns, GainEstimate::Floor)), ..row };
-    with_runner(facts, row)
+    with_runner(facts, row, 0)
 }
 
 /// A row about a wait with the line of the other thread of the process that most often runs meanwhile: that one has to
-/// change.
-pub(super) fn with_runner(facts: &Facts, row: Advice) -> Advice {
+/// change. One that used a processor for less than `least_ran_ns` then is none.
+pub(super) fn with_runner(facts: &Facts, row: Advice, least_ran_ns: i64) -> Advice {
     let (trace, times) = (facts.trace, facts.context.get::<Vec<HostTime>>());
     let Some(main) = times.iter().find(|time| Some(time.rank) == row.rank).map(|time| time.track) else { return row };
     let process = trace.tracks[main.index()].process;
     let others = trace.stack_samples.chunk_by(|a, b| a.track == b.track);
     let others =
         others.filter(|samples| samples[0].track != main && trace.tracks[samples[0].track.index()].process == process);
-    let runs = |sample: &&StackSample| sample.doing == Doing::Running && contains(row.time.spans(), sample.time_ns);
-    let others = others.map(|samples| samples.iter().filter(runs).copied().collect::<Vec<StackSample>>());
-    let Some(running) = others.max_by_key(Vec::len) else { return row };
+    let running = |samples: &[StackSample]| {
+        let meanwhile = || samples.iter().filter(|sample| contains(row.time.spans(), sample.time_ns));
+        let ran_ns: i64 = meanwhile().filter_map(|sample| sample.ran_ns).sum();
+        let running = meanwhile().filter(|sample| sample.doing == Doing::Running);
+        (ran_ns >= least_ran_ns).then(|| running.copied().collect::<Vec<StackSample>>())
+    };
+    let Some(running) = others.filter_map(running).max_by_key(Vec::len) else { return row };
     let Some(line) = line_of_samples(facts, &running, &row.time) else { return row };
     let thread = quoted(&trace.tracks[running[0].track.index()].name);
     let says = format!("{} Meanwhile the thread {thread} is most often in {}.", row.says, quoted(&line));
