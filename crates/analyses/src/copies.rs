@@ -17,7 +17,8 @@
 //! Fills are no copies. `memory` is absent where the recording does not say it, as for copies within a device. Copies
 //! whose bytes are not known are counted and take time, but have no part in bytes, sizes and bandwidth; where no copy
 //! has both bytes and a duration there is no bandwidth. Copies between devices and within one have no link, since they go
-//! other ways. Bandwidth and mean size are rounded to whole bytes. For one
+//! other ways, nor have devices that reach the host by another link than PCIe (GH200, GB200, GB300), and copies that were
+//! faster than the link whenever it was sampled: it was asleep then. Bandwidth and mean size are rounded to whole bytes. For one
 //! step, the copies launched on the host inside it.
 
 use crate::pcie_link::PcieLink;
@@ -111,10 +112,13 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
     let (device, direction, is_pageable) = key;
     let is_over_link = matches!(direction, CopyDirection::HostToDevice | CopyDirection::DeviceToHost);
     let links = PcieLink::samples(trace, device).filter(|_| is_over_link);
-    let link_bandwidth_bytes_per_s = links.map(|(_, link)| link.bytes_per_s).max();
+    let fastest = links.map(|(_, link)| link.bytes_per_s).max();
     let device = &trace.devices[device.index()];
     let whole = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
     let rounded = |part: i128, all: i128| (all > 0).then(|| whole((part + all / 2) / all));
+    let bandwidth_bytes_per_s = rounded(sums.timed.0.saturating_mul(1_000_000_000), sums.timed.1);
+    // What was faster than its link was sampled when the link was asleep.
+    let is_possible = |link: &i64| bandwidth_bytes_per_s.is_none_or(|rate| rate <= *link);
     Copies {
         rank: device.rank,
         device: device.ordinal,
@@ -126,8 +130,8 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
         bytes_min: sums.bytes_min,
         bytes_mean: rounded(sums.bytes, i128::from(sums.sized)),
         bytes_max: sums.bytes_max,
-        link_bandwidth_bytes_per_s,
-        bandwidth_bytes_per_s: rounded(sums.timed.0.saturating_mul(1_000_000_000), sums.timed.1),
+        link_bandwidth_bytes_per_s: fastest.filter(is_possible),
+        bandwidth_bytes_per_s,
     }
 }
 
@@ -203,6 +207,11 @@ mod tests {
         }
         let expected = 16.0 / 31.504;
         assert_eq!(links(&trace), [(Some(31_504_000_000), Some(expected)), (None, None)]);
+        trace.counters[0].value[1] = 1.0;
+        assert_eq!(links(&trace), [(None, None), (None, None)], "faster than the link, which slept each time");
+        trace.counters[0].value[1] = 4.0;
+        trace.devices[0].name = Some("NVIDIA GH200 480GB".into());
+        assert_eq!(links(&trace), [(None, None), (None, None)]);
     }
 
     #[test]

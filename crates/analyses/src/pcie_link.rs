@@ -5,6 +5,9 @@ use stepscope_trace::{Counter, DeviceId, Trace};
 /// What a lane of each generation of PCIe carries, MB/s.
 const LANE_MB_PER_S: [i64; 6] = [250, 500, 985, 1_969, 3_938, 7_563];
 
+/// Devices whose copies from and to the host take another link, NVLink-C2C.
+const WITH_OTHER_LINK: [&str; 3] = ["GH200", "GB200", "GB300"];
+
 /// A link by PCIe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PcieLink {
@@ -23,10 +26,12 @@ impl PcieLink {
 
     /// What the link of a device was when it was sampled: it is slow while it has nothing to do.
     pub(crate) fn samples(trace: &Trace, device: DeviceId) -> impl Iterator<Item = (i64, Self)> {
+        let name = trace.devices[device.index()].name.as_deref().unwrap_or_default();
+        let has_other_link = WITH_OTHER_LINK.iter().any(|model| name.contains(model));
         let counters = device_counter(trace, device, "PCIe generation")
             .zip(device_counter(trace, device, "PCIe width (lanes)"))
-            .into_iter();
-        counters.flat_map(|(generation, lanes)| {
+            .filter(|_| !has_other_link);
+        counters.into_iter().flat_map(|(generation, lanes)| {
             lanes.time_ns.iter().zip(&lanes.value).filter_map(|(time_ns, lanes)| {
                 let before = generation.time_ns.partition_point(|other_ns| other_ns <= time_ns);
                 let generation = generation.value[before.checked_sub(1)?];
