@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 
+/// The longest list; of a longer one nothing is said, since what it leaves out would count as files of the program.
+const MOST_BYTES: usize = 8 << 10;
+/// Stands for a list that is too long: no file begins so.
+const TOO_MANY: &str = "…";
+
 /// Files that were shown, by what paths begin with.
 pub(super) struct FileNames {
     /// What paths are shown without, the first that fits.
@@ -43,6 +48,7 @@ impl FileNames {
             return None;
         }
         let libraries = self.first_parts.iter().filter(|(_, is_library)| **is_library);
-        Some(libraries.map(|(first_part, _)| first_part.as_str()).collect::<Vec<_>>().join("\n"))
+        let list = libraries.map(|(first_part, _)| first_part.as_str()).collect::<Vec<_>>().join("\n");
+        Some(if list.len() > MOST_BYTES { TOO_MANY.into() } else { list })
     }
 }
