@@ -78,5 +78,10 @@ def _library_folders(torch):
 
 
 def _with_separators(folders):
-    absolute = {os.path.abspath(folder) for folder in folders if isinstance(folder, str)}
+    absolute = {os.path.abspath(folder) for folder in folders if isinstance(folder, str) and _is_text(folder)}
     return [folder.rstrip(os.sep) + os.sep for folder in sorted(absolute, reverse=True)]
+
+
+def _is_text(path):
+    """False for a path that is not UTF-8: Python writes its bytes as halves of characters, which the recorder cannot take."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)

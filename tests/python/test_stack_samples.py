@@ -138,6 +138,16 @@ def test_advice_has_the_line_that_calls_a_library(tmp_path, end):
     assert "calls" not in advice["host.python"]["says"]
 
 
+def test_a_program_in_a_folder_whose_name_is_no_text_is_sampled(tmp_path):
+    folder = os.path.join(os.fsencode(tmp_path), b"bad\xff")
+    os.mkdir(folder)
+    path = os.path.join(folder, b"train.py")
+    with open(path, "wb") as file:
+        file.write((LOOP + "train(30, 'spins')\n").encode())
+    runs.stepscope("record", "-o", tmp_path / "run", "--", sys.executable, os.fsdecode(path))
+    assert any("Work.spins" in (row["name"] or "") for row in runs.stack_samples(tmp_path / "run"))
+
+
 def test_samples_are_of_every_process_and_left_out_when_asked(tmp_path):
     program = (
         LOOP
