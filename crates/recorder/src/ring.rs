@@ -157,7 +157,9 @@ unsafe impl Send for Definitions {}
 impl Definitions {
     /// Writes `record` again; false when there is no room on the disk, and it must stay where it is.
     fn carry(&mut self, file: &CaptureFile, record: &[u8]) -> bool {
-        if self.is_known(record) {
+        let entry = metadata_entry(record);
+        // Carried over with this very value.
+        if entry.is_some_and(|(key, value)| self.metadata.get(key).is_some_and(|known| known == value)) {
             return true;
         }
         if self.bytes + record.len() > MAX_DEFINITION_BYTES {
@@ -170,21 +172,10 @@ impl Definitions {
         }
         self.bytes += record.len();
         self.write(record);
+        if let Some((key, value)) = entry {
+            self.metadata.insert(key.into(), value.into());
+        }
         true
-    }
-
-    /// True for a metadata entry that was carried over with this very value.
-    fn is_known(&mut self, record: &[u8]) -> bool {
-        if record[0] != Tag::Fact as u8 {
-            return false;
-        }
-        let key_len = u32::from_le_bytes(record[8..12].try_into().unwrap_or_default()) as usize;
-        let (key, value) = record[16..].split_at(key_len.min(record.len() - 16));
-        if self.metadata.get(key).is_some_and(|known| known == value) {
-            return true;
-        }
-        self.metadata.insert(key.into(), value.into());
-        false
     }
 
     fn begin_segment(&mut self, file: &CaptureFile) -> bool {
@@ -213,6 +204,15 @@ impl Definitions {
         }
         *at += record.len();
     }
+}
+
+/// The key and the value of a metadata entry, both as they stand in its record.
+fn metadata_entry(record: &[u8]) -> Option<(&[u8], &[u8])> {
+    if record[0] != Tag::Fact as u8 {
+        return None;
+    }
+    let key_len = u32::from_le_bytes(record[8..12].try_into().unwrap_or_default()) as usize;
+    Some(record[16..].split_at(key_len.min(record.len() - 16)))
 }
 
 impl Drop for Definitions {
