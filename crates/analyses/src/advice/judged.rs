@@ -78,7 +78,7 @@ impl AllAdvice {
     /// samples and no other has a row.
     pub(crate) fn joined(of_ranks: impl Iterator<Item = Self>) -> Self {
         let of_ranks: Vec<Self> = of_ranks.collect();
-        let has_row = |rule: RuleCode| of_ranks.iter().any(|of| of.rows.iter().any(|row| row.rule == rule));
+        let with_rows: BTreeSet<RuleCode> = of_ranks.iter().flat_map(|of| &of.rows).map(|row| row.rule).collect();
         let mut known = BTreeSet::new();
         let mut not_judged = Vec::new();
         for NotJudged { rule, .. } in of_ranks.iter().flat_map(|of| &of.not_judged) {
@@ -88,7 +88,8 @@ impl AllAdvice {
             let of_rule = |of: &'_ Self| of.not_judged.iter().find(|lacking| lacking.rule == *rule).cloned();
             let lacking: Vec<NotJudged> = of_ranks.iter().filter_map(of_rule).collect();
             let is_nowhere_judged = lacking.len() == of_ranks.len();
-            let few = lacking.iter().find(|lacking| lacking.lacks == TOO_FEW_SAMPLES && !has_row(*rule)).cloned();
+            let few =
+                lacking.iter().find(|lacking| lacking.lacks == TOO_FEW_SAMPLES && !with_rows.contains(rule)).cloned();
             not_judged.extend(few.or_else(|| lacking.into_iter().next().filter(|_| is_nowhere_judged)));
         }
         Self { rows: of_ranks.into_iter().flat_map(|of| of.rows).collect(), not_judged }.in_order()
