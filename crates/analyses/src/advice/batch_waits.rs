@@ -94,7 +94,7 @@ impl BatchWaits {
         let mut of_rank = facts.trace.processes.iter().filter(|process| process.rank == self.rank);
         let cores = of_rank.find_map(|process| process.settings.cores_allowed);
         let few = cores.filter(|cores| self.enough_workers().is_some_and(|workers| workers > *cores));
-        let few = few.map_or_else(String::new, |cores| format!("; the job has {}", counted(cores, "core")));
+        let few = few.map_or_else(String::new, |cores| format!("; the process may use {}", counted(cores, "core")));
         format!(" {enough} would be enough{few}.")
     }
 

@@ -58,7 +58,7 @@ mod tests {
             let row = rows.iter().find(|row| row.rule.as_str() == "input.main_process");
             row.map(|row| row.says.rsplit_once(". ").unwrap().1.to_string())
         };
-        assert_eq!(ends(1).as_deref(), Some("2 workers would be enough; the job has 1 core."));
+        assert_eq!(ends(1).as_deref(), Some("2 workers would be enough; the process may use 1 core."));
         assert_eq!(ends(2).as_deref(), Some("2 workers would be enough."));
     }
 
