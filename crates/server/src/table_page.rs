@@ -5,6 +5,7 @@ use crate::query::Query;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
+use stepscope_base::cut_text;
 use stepscope_engine::{
     Column, Table, Values, column_headings, find_column, has_answers, is_right_aligned, sort_rows, unit_word, with_rows,
 };
@@ -13,6 +14,8 @@ use stepscope_engine::{
 pub(crate) const PARAMETERS: [&str; 6] = ["sort", "search", "or", "where", "offset", "limit"];
 const LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
+/// Bytes of a text.
+const LONGEST_TEXT: usize = 16 << 10;
 /// Conditions of one request.
 const MAX_CONDITIONS: usize = 32;
 
@@ -118,13 +121,24 @@ impl PageQuery {
             matching_sums: rows.iter().filter(|row| stands_for_others(table, **row)).count(),
             total_sums: (0..table.len()).filter(|row| stands_for_others(table, *row)).count(),
         };
-        Ok((with_rows(table, &of_page), page))
+        Ok((with_cut_texts(with_rows(table, &of_page)), page))
     }
 
     /// All rows of `table` that match.
     pub(crate) fn all(&self, table: &Table, analysis: &str) -> Result<Table, Failure> {
         Ok(with_rows(table, &self.matching(table, analysis)?))
     }
+}
+
+/// The table without what of long texts nobody reads on a page; files have them whole.
+fn with_cut_texts(mut table: Table) -> Table {
+    for column in &mut table.columns {
+        let Values::Text(values) = &mut column.values else { continue };
+        for text in values.iter_mut().flatten().filter(|text| text.len() > LONGEST_TEXT) {
+            *text = cut_text(text, LONGEST_TEXT).into();
+        }
+    }
+    table
 }
 
 impl Condition {

@@ -1,6 +1,7 @@
 //! Slices by their name, over a whole trace: which names have a text in them, how often they are there and when.
 
 use crate::Timeline;
+use crate::slice_summary::shown_name;
 use serde::Serialize;
 use stepscope_base::{Span, StringId};
 use stepscope_trace::{SliceId, Trace};
@@ -50,7 +51,7 @@ pub struct Found {
 /// A name that was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FoundName {
-    /// The name.
+    /// The name, of a long one the begin.
     pub name: String,
     /// Slices of it.
     pub slices: u64,
@@ -177,7 +178,7 @@ impl SearchIndex {
         let name_count = matching.len() as u64;
         matching.sort_by_key(|name| (std::cmp::Reverse(self.total_ns[*name]), *name));
         let names = matching.iter().take(limit).map(|name| FoundName {
-            name: trace.strings.get(self.names[*name]).to_string(),
+            name: shown_name(trace.strings.get(self.names[*name])),
             slices: self.slices_of(*name).len() as u64,
             total_ns: self.total_ns[*name],
         });

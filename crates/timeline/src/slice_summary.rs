@@ -3,14 +3,23 @@
 use crate::samples::sample_of;
 use crate::{Class, RowId, Timeline};
 use serde::Serialize;
+use stepscope_base::cut_text;
 use stepscope_trace::{SliceId, Trace};
+
+/// Bytes of a name that are shown.
+const LONGEST_NAME: usize = 16 << 10;
+
+/// A name as answers have it: one of a megabyte is not sent for each of its slices.
+pub(crate) fn shown_name(name: &str) -> String {
+    cut_text(name, LONGEST_NAME).into_owned()
+}
 
 /// A summary of a slice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SliceSummary {
     /// Its number, which holds as long as its trace is not read again.
     pub id: u32,
-    /// Its name.
+    /// Its name, of a long one the begin.
     pub name: String,
     /// What it is, as analyses call it; `sample` for a sample.
     pub kind: &'static str,
@@ -40,7 +49,7 @@ impl Timeline {
         let row = self.row_of(trace, slice);
         SliceSummary {
             id: slice.0,
-            name: trace.slice_name(slice).to_string(),
+            name: shown_name(trace.slice_name(slice)),
             kind: trace.slices.kind(slice).as_str(),
             class: self.classes.of_slices[at],
             row,

@@ -1,5 +1,6 @@
 //! What lies in a stretch of time, summed up.
 
+use crate::slice_summary::shown_name;
 use crate::sum_blocks::{BLOCK, Common};
 use crate::timeline::within_reach;
 use crate::{Class, RowId, Timeline};
@@ -171,7 +172,7 @@ impl Timeline {
         let row = |(key, sum, longest): (usize, &Sum, SliceId)| {
             let (kind, class) = (trace.slices.kind(longest).as_str(), self.classes.of_slices[longest.index()]);
             let name = match by {
-                SumBy::Name => trace.slice_name(longest).to_string(),
+                SumBy::Name => shown_name(trace.slice_name(longest)),
                 SumBy::Kind => kind.to_string(),
                 SumBy::Class => class.as_str().to_string(),
                 SumBy::Track => self.track_name(key),

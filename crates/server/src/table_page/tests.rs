@@ -22,6 +22,21 @@ fn rows(raw: &str) -> Vec<usize> {
 }
 
 #[test]
+fn a_page_has_the_begin_of_a_long_text_and_a_file_has_all_of_it() {
+    let long = format!("a{}", "é".repeat(1 << 16));
+    let table = Table { columns: vec![Column::new("name", Unit::Text, "", vec![Some(long.as_str()), Some("b")])] };
+    let texts = |table: &Table| match &table.columns[0].values {
+        Values::Text(values) => values.iter().flatten().map(|text| text.to_string()).collect::<Vec<_>>(),
+        _ => panic!("no texts"),
+    };
+    let query = page_query("").unwrap();
+    let cut = texts(&query.page(&table, "t").unwrap().0);
+    assert_eq!([cut[0].len(), cut[1].len()], [LONGEST_TEXT - 1 + "…".len(), 1]);
+    assert!(long.starts_with(cut[0].trim_end_matches('…')));
+    assert_eq!(texts(&query.all(&table, "t").unwrap()), [long.as_str(), "b"]);
+}
+
+#[test]
 fn conditions_hold_for_rows_with_an_answer() {
     for (raw, expected) in [
         ("", vec![0, 1, 2, 3]),

@@ -9,6 +9,7 @@ use crate::shown::Shown;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::json;
 use std::sync::Arc;
+use stepscope_base::cut_text;
 use stepscope_engine::{Trace, source_text};
 use stepscope_timeline::{RowId, Timeline, details, named_slice};
 use stepscope_trace::SliceId;
@@ -76,10 +77,7 @@ fn text_of(trace: &Trace, slice: SliceId) -> Option<String> {
     if size > MAX_SOURCE_BYTES {
         return None;
     }
-    let mut text = source_text(trace, slice).ok()??;
-    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at))?;
-    text.truncate(end);
-    Some(text)
+    Some(cut_text(&source_text(trace, slice).ok()??, MAX_TEXT).into_owned())
 }
 
 /// `api/runs/RUN/slices`: one slice, or those in a window.
