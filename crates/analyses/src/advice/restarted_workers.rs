@@ -111,7 +111,7 @@ mod tests {
     use crate::batches::tests::with_batches;
     use stepscope_trace::Trace;
 
-    /// Six steps of 1 ms, each of which takes a batch of each of so many workers, which are other processes than those of the
+    /// Six steps of 1 ms, each of which takes a batch of each of `workers`, which are other processes than those of the
     /// step before; but for the first, a step begins with a wait that finds the end of a pass.
     fn passes(workers: usize, has_new_workers: bool) -> Trace {
         let steps: String = (0..6).map(|step| step.to_string().repeat(10)).collect();

@@ -132,7 +132,7 @@ fn are_mostly_long<'a>(operators: impl Iterator<Item = &'a StepOp>, short_ns: i6
     operators.for_each(|op| by_name.entry(op.name).or_default().push(op.span.duration_ns()));
     let typical = by_name.into_values().map(|durations| {
         let count = durations.len() as i64;
-        let median_ns = median(durations.into_iter());
+        let median_ns = median(durations);
         (median_ns >= short_ns, median_ns.saturating_mul(count))
     });
     let (long, short): (Vec<_>, Vec<_>) = typical.partition(|(is_long, _)| *is_long);
